@@ -1,0 +1,210 @@
+"""The command line: ``python app.py --help``. Heavy libraries are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from indexes.errors import QuotewrightError, SettingError
+
+if TYPE_CHECKING:
+    from app.engine import Engine
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+cli = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProfileOption = Annotated[str | None, typer.Option(help="laptop (default, needs no hub), desktop or gpu.")]
+ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
+EncoderOption = Annotated[str | None, typer.Option(help="The encoder of questions and passages: a hub id or a folder.")]
+RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none, or a hub id or folder.")]
+DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
+DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
+DrafterOption = Annotated[str | None, typer.Option(help="trie (default), llma, prompt-lookup or plain.")]
+MaxNodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
+TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages the model reads.")]
+
+
+@cli.callback()
+def quotewright() -> None:
+    """Answers questions over your own documents, faster than plain decoding with the same words, and shows
+    which passage each copied span stands in."""
+
+
+def _engine(**flags: Any) -> Engine:
+    _quiet()
+    from app.engine import Engine
+    from app.settings import load_settings
+    from app.terminal import say
+
+    return Engine(load_settings(**flags), say)
+
+
+def _quiet() -> None:
+    """Keep libraries' own bars and notices away from people; set before they are imported."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+
+
+@cli.command(epilog='Examples: python app.py ask "What is a lambda?"   |   ask "..." --index notes --json')
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    index: IndexOption = None,
+    drafter: DrafterOption = None,
+    profile: ProfileOption = None,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
+    max_nodes: MaxNodesOption = None,
+    top_k: TopKOption = None,
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    reranker: RerankerOption = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+) -> None:
+    """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
+    engine = _engine(
+        index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
+        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+    )  # fmt: skip
+    from app.indexing import PYTHON_DOCS, build_python_docs
+    from app.terminal import print_stream, progress_bars
+    from indexes.store import check_name
+
+    name = check_name(engine.settings.index)
+    if name == PYTHON_DOCS:
+        with progress_bars() as progress:
+            build_python_docs(engine, progress)
+    answers = engine.ask(question, engine.paths.indexes / name)
+    if as_json:
+        *_, answer = answers
+        print(json.dumps(answer.to_json(), ensure_ascii=False))
+    else:
+        print_stream(answers)
+
+
+@cli.command(epilog="Examples: python app.py index ~/notes report.pdf --name work   |   index --name work (again)")
+def index(
+    path: Annotated[
+        list[Path] | None, typer.Argument(help="Files, and folders of them: txt md html pdf docx rst.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", "-n", help="What to call the index.")] = "",
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Encode everything again.")] = False,
+    profile: ProfileOption = None,
+    encoder: EncoderOption = None,
+    reranker: RerankerOption = None,
+    device: DeviceOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+) -> None:
+    """Index your own files under a name. Run it again after they change: only new and changed files are encoded."""
+    if not name:
+        raise SettingError("an index needs a name: --name NAME")
+    engine = _engine(profile=profile, encoder=encoder, reranker=reranker, device=device)
+    from app.indexing import PYTHON_DOCS, build_python_docs, index_files
+    from app.terminal import print_report, progress_bars
+
+    with progress_bars() as progress:
+        if name == PYTHON_DOCS and not path:
+            report = build_python_docs(engine, progress, rebuild)
+        else:
+            report = index_files(engine, engine.paths.indexes / name, path or [], progress, rebuild)
+    print_report(name, report, as_json)
+
+
+@cli.command(epilog="Example: python app.py trace --answer-file answer.txt --passages-file passages.jsonl --json")
+def trace(
+    answer_file: Annotated[Path, typer.Option(help="The answer, as text.")],
+    passages_file: Annotated[Path, typer.Option(help='The passages, best first: lines of {"id": ..., "text": ...}.')],
+    min_words: Annotated[int | None, typer.Option(min=1, help="Shortest span, in words [default: 3].")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+) -> None:
+    """Show which runs of any model's answer stand verbatim in which passage."""
+    from app.settings import load_settings
+    from app.spans import Tracer, copied_fraction
+    from app.terminal import print_trace
+    from app.tracing import read_passages, read_text
+
+    answer, passages = read_text(answer_file), read_passages(passages_file)
+    spans = Tracer(passages, load_settings(min_span_words=min_words).min_span_words).spans(answer)
+    fraction = copied_fraction(answer, spans)
+    if as_json:
+        print(json.dumps({"spans": [span.to_json() for span in spans], "copied_fraction": fraction}))
+    else:
+        print_trace(answer, spans, [passage_id for passage_id, _ in passages], fraction)
+
+
+@cli.command(epilog="Examples: python app.py setup   |   setup --profile desktop")
+def setup(profile: ProfileOption = None, device: DeviceOption = None) -> None:
+    """Fetch the models and index the built-in corpus, so that everything later works without a network."""
+    engine = _engine(profile=profile, device=device)
+    from app.indexing import build_python_docs
+    from app.terminal import progress_bars, say
+
+    with progress_bars() as progress:
+        built = build_python_docs(engine, progress)
+    engine.load()
+    state = f"{built.passages} passages indexed" if built else "index present"
+    say(f"Ready: {engine.profile.name} profile on {engine.device}, {state}; files lie in {engine.paths.data}")
+
+
+@cli.command(epilog="Examples: python app.py chat   |   chat --port 8080 --profile desktop")
+def chat(
+    host: Annotated[
+        str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
+    index: IndexOption = None,
+    drafter: DrafterOption = None,
+    profile: ProfileOption = None,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
+    max_nodes: MaxNodesOption = None,
+    top_k: TopKOption = None,
+    model: ModelOption = None,
+    encoder: EncoderOption = None,
+    reranker: RerankerOption = None,
+    device: DeviceOption = None,
+    dtype: DtypeOption = None,
+) -> None:
+    """Serve the chat page."""
+    engine = _engine(
+        index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
+        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+    )  # fmt: skip
+    from app.indexing import build_python_docs
+    from app.page import serve
+    from app.terminal import progress_bars
+
+    with progress_bars() as progress:
+        build_python_docs(engine, progress)
+    serve(engine, host, port)
+
+
+def main() -> None:
+    """Run the command line; user errors end with exit code 2 and a message, Ctrl-C with 130."""
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    try:
+        cli(standalone_mode=False)
+    except QuotewrightError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except (KeyboardInterrupt, typer.Abort):
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)

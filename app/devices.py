@@ -1,0 +1,38 @@
+"""Which device and number format to compute with: chosen, said, and settable."""
+
+from __future__ import annotations
+
+import torch
+
+from indexes.errors import SettingError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_device(wanted: str) -> str:
+    """`wanted`, or for "auto" the first of cuda, mps, cpu that is there. Raises SettingError."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if wanted == "auto":
+        return next(device for device, there in available.items() if there)
+    kind = wanted.split(":")[0]
+    if kind not in available:
+        raise SettingError(f"unknown device {wanted!r}; choose auto, cuda, mps or cpu")
+    if not available[kind]:
+        there = ", ".join(device for device, is_there in available.items() if is_there)
+        raise SettingError(f"device {wanted!r} is not available on this machine; available: {there}")
+    return wanted
+
+
+def choose_dtype(wanted: str, device: str) -> torch.dtype:
+    """`wanted`, or for "auto" float32 on the CPU and 16 bits on a GPU. Raises SettingError.
+
+    In bfloat16 a pass over one token and a pass over a tree differ in the last bits, and greedy answers drift apart;
+    on the CPU drafting keeps its promise of the very same words by default, and bfloat16 is there for speed.
+    """
+    if wanted != "auto":
+        if wanted not in DTYPES:
+            raise SettingError(f"unknown dtype {wanted!r}; choose auto, {', '.join(DTYPES)}")
+        return DTYPES[wanted]
+    if device.startswith("cuda"):
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return torch.float32

@@ -1,0 +1,251 @@
+"""Question in, answer out: retrieves, writes the prompt, decodes, traces. The command line and the page share it.
+
+Owns the models. They load when first needed, once, and one answer is written at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.answers import Answer, Stats
+from app.devices import choose_device, choose_dtype
+from app.models import Say, resolve_model
+from app.profiles import LATE_INTERACTION, NO_RERANKER
+from app.prompt import Prompt, PromptWriter, Turn, fold
+from app.settings import Paths, Settings, paths
+from app.spans import Tracer, copied_fraction
+from decoding.drafter import DraftRequest, Reference
+from decoding.drafters import DRAFTERS, make_drafter
+from decoding.loop import DecodeRequest, Finished, decode, never
+from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.files import current_generation
+from indexes.store import IndexSettings, PassageIndex, open_index
+from retrieval.retriever import Retriever
+
+if TYPE_CHECKING:
+    from decoding.hf_target import HuggingFaceTarget
+    from retrieval.encoders import Encoder
+    from retrieval.rerankers import CrossEncoderReranker
+
+
+def silent(_: str) -> None:
+    """The default for `say`."""
+
+
+class Engine:
+    """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
+
+    def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
+        if settings.drafter not in DRAFTERS:
+            make_drafter(settings.drafter)
+        self.settings = settings
+        self.profile = settings.resolved()
+        self.paths = home or paths()
+        self.device = choose_device(settings.device)
+        self.dtype = choose_dtype(settings.dtype, self.device)
+        self._say = say
+        self._loading = threading.RLock()
+        self._writing = threading.Lock()
+        self._indexes: dict[Path, PassageIndex] = {}
+
+    # What is loaded when first needed. The lock makes it once, whoever asks first.
+
+    def _resolve(self, model_id: str) -> Path:
+        return resolve_model(model_id, self.paths.models, self._say)
+
+    @functools.cached_property
+    def encoder(self) -> Encoder:
+        """The encoder of questions and passages."""
+        from retrieval.encoders import load_encoder
+
+        return load_encoder(self.profile.encoder, self._resolve(self.profile.encoder), self.device)
+
+    @functools.cached_property
+    def _cross_encoder(self) -> CrossEncoderReranker:
+        from retrieval.rerankers import CrossEncoderReranker
+
+        return CrossEncoderReranker(self._resolve(self.profile.reranker), self.device)
+
+    @functools.cached_property
+    def _model_folder(self) -> Path:
+        return self._resolve(self.profile.model)
+
+    @functools.cached_property
+    def tokenizer(self) -> Any:
+        """The target model's tokenizer."""
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(self._model_folder, local_files_only=True)
+
+    @functools.cached_property
+    def target(self) -> HuggingFaceTarget:
+        """The target model."""
+        from decoding.hf_target import HuggingFaceTarget, load_hf_model
+
+        return HuggingFaceTarget(load_hf_model(self._model_folder, self.device, self.dtype))
+
+    @functools.cached_property
+    def writer(self) -> PromptWriter:
+        """Writes prompts for the target model."""
+        return PromptWriter(self.tokenizer, self.target.context_limit)
+
+    @functools.cached_property
+    def stop_tokens(self) -> frozenset[int]:
+        """The tokens that end an answer."""
+        return self.target.stop_tokens | {self.tokenizer.eos_token_id}
+
+    def load(self) -> None:
+        """Load every model now, so that the first question does not wait."""
+        with self._loading:
+            self._say(f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}")
+            _ = self.encoder, self.writer, self.stop_tokens
+            if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
+                _ = self._cross_encoder
+
+    @property
+    def dtype_name(self) -> str:
+        """The target model's number format, as in settings."""
+        return str(self.dtype).removeprefix("torch.")
+
+    # Indexes
+
+    def index_settings(self, roots: Sequence[str] = ()) -> IndexSettings:
+        """What an index made now would be built with."""
+        return IndexSettings(
+            self.encoder.id,
+            self.encoder.dimension,
+            self.profile.chunk_chars,
+            self.profile.reranker == LATE_INTERACTION,
+            tuple(roots),
+        )
+
+    def open(self, folder: Path) -> PassageIndex:
+        """The index in `folder`, opened once per generation.
+
+        Raises IndexStoreError or DamagedIndexError with the command that makes it anew.
+        """
+        remedy = f"build it with: python app.py index PATH... --name {folder.name}"
+        with self._loading:
+            try:
+                known = self._indexes.get(folder)
+                current, _ = current_generation(folder)
+                index = known if known and known.generation == current.name else open_index(folder)
+            except DamagedIndexError as error:
+                again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
+                raise DamagedIndexError(f"{error}; {again}") from error
+            except IndexStoreError as error:
+                raise IndexStoreError(f"{error}; {remedy}") from error
+            self._indexes[folder] = index
+        if index.settings.encoder != self.profile.encoder:
+            raise IndexStoreError(
+                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, not {self.profile.encoder}; "
+                f"rebuild it with: python app.py index --rebuild --name {folder.name}"
+            )
+        return index
+
+    def retriever(self, index: PassageIndex) -> Retriever:
+        """A retriever over an opened index."""
+        from retrieval.rerankers import LateInteractionReranker
+
+        reranker = {
+            LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens),
+            NO_RERANKER: lambda: None,
+        }.get(self.profile.reranker, lambda: self._cross_encoder)()
+        return Retriever(
+            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
+        )
+
+    # Answers
+
+    def ask(
+        self,
+        question: str,
+        folder: Path,
+        turns: Sequence[Turn] = (),
+        drafter: str | None = None,
+        max_new_tokens: int | None = None,
+        cancelled: Callable[[], bool] = never,
+    ) -> Iterator[Answer]:
+        """Answer from the index in `folder`, yielding the answer's state: passages first, then after each pass.
+
+        Raises QuotewrightError for a question or setting that cannot be used.
+        """
+        question = question.strip()
+        if not question:
+            raise SettingError("the question is empty; ask something")
+        start = time.perf_counter()
+        self.load()
+        with self._writing:
+            index = self.open(folder)
+            earlier = turns[-1].question if turns else None
+            found = tuple(self.retriever(index).retrieve(question, self.profile.top_k, earlier))
+            stats = Stats(drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
+            yield from self.write(Answer(question, found, stats), turns, max_new_tokens, cancelled, start)
+
+    def write(
+        self,
+        answer: Answer,
+        turns: Sequence[Turn],
+        max_new_tokens: int | None,
+        cancelled: Callable[[], bool],
+        start: float,
+    ) -> Iterator[Answer]:
+        """Write the answer from the passages in it."""
+        limit = max_new_tokens or self.settings.max_new_tokens
+        turns = turns[len(turns) - min(len(turns), self.profile.history_turns) :]
+        prompt = self.writer.write(answer.question, [found.passage.text for found in answer.passages], turns, limit)
+        answer = _note_what_was_left_out(answer, prompt)
+        tracer = Tracer(
+            [(found.passage.id, found.passage.text) for found in answer.passages], self.settings.min_span_words
+        )
+        request = DecodeRequest(
+            DraftRequest(prompt.tokens, self._references(answer, turns)),
+            limit,
+            self.stop_tokens,
+            self.settings.max_nodes,
+        )
+        yield answer
+        tokens: list[int] = []
+        stats = replace(answer.stats, prompt_tokens=len(prompt.tokens))
+        for event in decode(self.target, make_drafter(stats.drafter), request, cancelled):
+            elapsed = time.perf_counter() - start
+            if isinstance(event, Finished):
+                notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
+                text = self._text(tokens, final=True)
+                answer = replace(answer, finished=event.reason, notes=answer.notes + notes)
+            else:
+                tokens.extend(event.tokens)
+                stats = stats.after(event, elapsed)
+                text = self._text(tokens, final=False)
+            spans = tuple(tracer.spans(text))
+            stats = replace(stats, copied_fraction=copied_fraction(text, spans), total_s=elapsed)
+            answer = replace(answer, text=text, spans=spans, stats=stats)
+            yield answer
+
+    def _text(self, tokens: list[int], final: bool) -> str:
+        """The text of tokens; while more may come, without a character that is not complete yet."""
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False).lstrip()
+        return text.rstrip() if final else text.rstrip("\ufffd")
+
+    def _references(self, answer: Answer, turns: Sequence[Turn]) -> tuple[Reference, ...]:
+        """What drafts may copy from: the passages as the prompt holds them, the question, earlier turns."""
+        encode = self.writer.encode
+        return (
+            *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
+            Reference(encode(answer.question), "question"),
+            *(Reference(encode(turn.answer), "turn") for turn in turns),
+        )
+
+
+def _note_what_was_left_out(answer: Answer, prompt: Prompt) -> Answer:
+    dropped = len(answer.passages) - prompt.passages
+    if not dropped:
+        return answer
+    note = f"the prompt is too long for the model: the {dropped} lowest-ranked passage(s) were left out"
+    return replace(answer, passages=answer.passages[: prompt.passages], notes=(*answer.notes, note))

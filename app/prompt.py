@@ -1,0 +1,93 @@
+"""Writes the prompt: short answers in the passages' own words, cut to what the model can read.
+
+The order and the wording are what a tiny model answers well to: few passages, white space folded, the best one
+last, just before the question. Text from documents and people cannot forge the template's special tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from indexes.errors import PromptTooLongError
+
+INSTRUCTIONS = (
+    "You answer questions from the given text. Answer in one or two sentences, using the words of the text. "
+    "If the text does not contain the answer, say so."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question asked earlier in the conversation, and what was answered."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids, how many of the passages (best first) they hold, and how many earlier turns (latest last)."""
+
+    tokens: tuple[int, ...]
+    passages: int
+    turns: int
+
+
+def fold(text: str) -> str:
+    """The text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+class PromptWriter:
+    """Writes prompts with one tokenizer, within one context limit."""
+
+    def __init__(self, tokenizer: Any, context_limit: int) -> None:
+        self._tokenizer = tokenizer
+        self._context_limit = context_limit
+        self._special = sorted(set(tokenizer.all_special_tokens) | set(tokenizer.get_added_vocab()), key=len)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """The tokens of a piece of text alone."""
+        return tuple(self._tokenizer(self.harmless(text), add_special_tokens=False).input_ids)
+
+    def harmless(self, text: str) -> str:
+        """The text with every special token in it broken by a space, so that it is read as text."""
+        for token in self._special:
+            if len(token) > 1 and token.strip():
+                text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+    def write(
+        self, question: str, passages: Sequence[str], turns: Sequence[Turn] = (), max_new_tokens: int = 256
+    ) -> Prompt:
+        """The longest prompt that fits: earlier turns are dropped first, then the lowest-ranked passages.
+
+        Raises PromptTooLongError when the question alone does not fit beside an answer of `max_new_tokens`
+        (or of a quarter of the context, if that is less).
+        """
+        limit = self._context_limit - min(max_new_tokens, self._context_limit // 4)
+        kept_passages, kept_turns = list(passages), list(turns)
+        while True:
+            tokens = self._render(question, kept_passages, kept_turns)
+            if len(tokens) <= limit:
+                return Prompt(tokens, len(kept_passages), len(kept_turns))
+            if kept_turns:
+                kept_turns.pop(0)
+            elif kept_passages:
+                kept_passages.pop()
+            else:
+                raise PromptTooLongError(
+                    f"the question needs {len(tokens)} tokens; the model has room for {limit}: ask a shorter one"
+                )
+
+    def _render(self, question: str, passages: Sequence[str], turns: Sequence[Turn]) -> tuple[int, ...]:
+        messages = [{"role": "system", "content": INSTRUCTIONS}]
+        for turn in turns:
+            messages.append({"role": "user", "content": self.harmless(turn.question)})
+            messages.append({"role": "assistant", "content": self.harmless(turn.answer)})
+        parts = [fold(passage) for passage in reversed(passages)] + [f"Question: {question}\nAnswer:"]
+        messages.append({"role": "user", "content": self.harmless("\n\n".join(parts))})
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return tuple(self._tokenizer(text, add_special_tokens=False).input_ids)

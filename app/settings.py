@@ -1,0 +1,104 @@
+"""Everything that can be chosen, where it may be set, and where files are kept.
+
+A value comes from a flag, else an environment variable (QUOTEWRIGHT_MODEL=...), else settings.toml in the
+data folder, else the profile. Files written at run time lie below `data` and `cache` only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from app.profiles import PROFILES, Profile
+from indexes.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The user's folders, or those below QUOTEWRIGHT_HOME."""
+
+    data: Path
+    cache: Path
+
+    @property
+    def indexes(self) -> Path:
+        """One folder per index."""
+        return self.data / "indexes"
+
+    @property
+    def uploads(self) -> Path:
+        """Files uploaded on the chat page, and their private indexes."""
+        return self.data / "uploads"
+
+    @property
+    def models(self) -> Path:
+        """Models unpacked from model wheels."""
+        return self.cache / "models"
+
+
+def paths() -> Paths:
+    """Where this user's files lie."""
+    if home := os.environ.get("QUOTEWRIGHT_HOME"):
+        root = Path(home).expanduser().absolute()
+        return Paths(root / "data", root / "cache")
+    return Paths(platformdirs.user_data_path("quotewright"), platformdirs.user_cache_path("quotewright"))
+
+
+class Settings(BaseSettings):
+    """All settings; None means that the profile decides."""
+
+    model_config = SettingsConfigDict(env_prefix="QUOTEWRIGHT_", extra="ignore", env_ignore_empty=True)
+
+    profile: str = "laptop"
+    model: str | None = None
+    encoder: str | None = None
+    reranker: str | None = None
+    top_k: int | None = Field(None, ge=1, le=100)
+    chunk_chars: int | None = Field(None, ge=100, le=20_000)
+    device: str = "auto"
+    dtype: str = "auto"
+    drafter: str = "trie"
+    max_nodes: int = Field(16, ge=0, le=1024)
+    max_new_tokens: int = Field(160, ge=1)
+    candidates: int = Field(100, ge=1, le=10_000)
+    min_span_words: int = Field(3, ge=1)
+    index: str = "python-docs"
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource, **named: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then the environment, then settings.toml."""
+        file = TomlConfigSettingsSource(settings_cls, paths().data / "settings.toml")
+        return named["init_settings"], named["env_settings"], file
+
+    def resolved(self) -> Profile:
+        """The profile with this person's choices in it. Raises SettingError for an unknown profile."""
+        if self.profile not in PROFILES:
+            raise SettingError(f"unknown profile {self.profile!r}; choose one of {', '.join(PROFILES)}")
+        return PROFILES[self.profile].with_choices(
+            model=self.model,
+            encoder=self.encoder,
+            reranker=self.reranker,
+            top_k=self.top_k,
+            chunk_chars=self.chunk_chars,
+        )
+
+
+def load_settings(**flags: Any) -> Settings:
+    """Read all sources; flags that are None do not count. Raises SettingError naming what is wrong."""
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, item['loc']))} = {item['input']!r}: {item['msg']}" for item in error.errors()
+        )
+        raise SettingError(f"a setting cannot be used: {problems}") from error
+    except ValueError as error:
+        raise SettingError(f"{paths().data / 'settings.toml'} cannot be read: {error}") from error

@@ -1,0 +1,116 @@
+"""What the command line shows: streamed answers with coloured spans, passages, figures, progress bars."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from app.answers import Answer, Stats
+from app.spans import Span
+from retrieval.indexing import Progress as Report
+from retrieval.indexing import Report as IndexReport
+
+COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+
+out = Console(highlight=False)
+err = Console(highlight=False, stderr=True)
+
+
+def say(message: str) -> None:
+    """A line for people, on stderr."""
+    err.print(Text(message, "dim"), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress_bars() -> Iterator[Report]:
+    """Yields a function that shows how far a long task is; bars go to stderr."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield report
+
+
+def coloured(text: str, spans: Sequence[Span], ranks: Mapping[str, int]) -> Text:
+    """A text with its spans in their passage's colour, each followed by the passage's number."""
+    shown, position = Text(), 0
+    for span in spans:
+        rank = ranks[span.passage_id]
+        shown.append(text[position : span.start])
+        shown.append(text[span.start : span.end], COLOURS[rank % len(COLOURS)])
+        shown.append(f"[{rank + 1}]", "dim")
+        position = span.end
+    return shown.append(text[position:])
+
+
+def print_stream(answers: Iterable[Answer]) -> Answer | None:
+    """Show an answer while it is written, then its passages and figures; returns its last state."""
+    answer = None
+    with Live(console=out, refresh_per_second=12, vertical_overflow="visible") as live:
+        for answer in answers:
+            ranks = {found.passage.id: rank for rank, found in enumerate(answer.passages)}
+            live.update(coloured(answer.text, answer.spans, ranks))
+    if answer is None:
+        return None
+    out.print()
+    for rank, found in enumerate(answer.passages):
+        passage = found.passage
+        page = f", page {passage.page}" if passage.page else ""
+        line = Text(f"[{rank + 1}] ", COLOURS[rank % len(COLOURS)])
+        line.append(f"{passage.source}{page}", "bold").append(f", from character {passage.start}", "dim")
+        out.print(line, soft_wrap=True)
+    for note in answer.notes:
+        out.print(Text(note, "yellow"), soft_wrap=True)
+    out.print(Text(figures(answer.stats), "dim"), soft_wrap=True)
+    return answer
+
+
+def figures(stats: Stats) -> str:
+    """The one line of figures under an answer."""
+    return (
+        f"{stats.tokens_per_s:.1f} tokens/s · accept length {stats.accept_length:.2f} ({stats.drafter}) · "
+        f"{stats.copied_fraction:.0%} stands in the passages · first token after {stats.time_to_first_token_s:.2f} s · "
+        f"{stats.new_tokens} tokens in {stats.total_s:.2f} s"
+    )
+
+
+def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
+    """What an indexing run did, and which files were skipped and why."""
+    if as_json:
+        print(json.dumps({"name": name, **(asdict(report) if report else {"encoded": 0})}, ensure_ascii=False))
+        return
+    if report is None:
+        out.print(f"{name} is up to date.")
+        return
+    out.print(
+        f"{name}: {report.documents} documents, {report.passages} passages ({report.layout} vectors); "
+        f"{report.encoded} new or changed, {report.removed} removed.",
+        soft_wrap=True,
+    )
+    if report.skipped:
+        out.print(f"Skipped {len(report.skipped)}:")
+    for file, reason in report.skipped.items():
+        out.print(Text(f"  {file}: {reason}", "yellow"), soft_wrap=True)
+
+
+def print_trace(answer: str, spans: Sequence[Span], passage_ids: Sequence[str], fraction: float) -> None:
+    """A traced text with its spans coloured, then where each stands."""
+    ranks = {passage_id: rank for rank, passage_id in enumerate(passage_ids)}
+    out.print(coloured(answer, spans, ranks), soft_wrap=True)
+    out.print()
+    for span in spans:
+        line = f"[{ranks[span.passage_id] + 1}] stands in {span.passage_id} at {span.passage_start}-{span.passage_end}"
+        out.print(Text(line, COLOURS[ranks[span.passage_id] % len(COLOURS)]), soft_wrap=True)
+    out.print(Text(f"{fraction:.0%} of the answer stands in the passages.", "dim"))

@@ -1,0 +1,55 @@
+"""LLMA (llma Algorithm 1): copy what follows the longest match of the output's end in a reference.
+
+References are the retrieved documents and the earlier turns of the conversation. The paper breaks ties at
+random; here the first occurrence wins, in the order of the references, unless a random generator is given.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from decoding.drafter import DraftRequest
+from decoding.tree import EMPTY, DraftTree, chain
+from indexes.reference import ReferenceIndex
+
+
+@dataclass(slots=True)
+class LlmaDrafter:
+    """match_length is the paper's n (least tokens that must match), copy_length its k (most tokens copied)."""
+
+    match_length: int = 1
+    copy_length: int = 18
+    ties: random.Random | None = None
+    _index: ReferenceIndex = field(default_factory=lambda: ReferenceIndex([]))
+    _matches: dict[int, int] = field(default_factory=dict)
+    _read: int = 0
+
+    def start(self, request: DraftRequest) -> None:
+        """Index the references of this answer."""
+        self.reset()
+        self._index = ReferenceIndex([reference.tokens for reference in request.references])
+
+    def propose(self, context: Sequence[int], max_nodes: int) -> DraftTree:
+        """A chain of up to k tokens."""
+        for token in context[self._read :]:
+            self._matches = self._index.extend_matches(self._matches, token)
+        self._read = len(context)
+        index = self._index
+        open_ended = {at: length for at, length in self._matches.items() if at + 1 < index.ends[at]}
+        longest = max(open_ended.values(), default=0)
+        if longest < max(1, self.match_length):
+            return EMPTY
+        tied = [at for at, length in open_ended.items() if length == longest]
+        at = self.ties.choice(tied) if self.ties else tied[0]
+        end = min(at + 1 + min(self.copy_length, max_nodes), index.ends[at])
+        return chain(index.tokens[at + 1 : end], index.owners[at])
+
+    def observe(self, accepted: Sequence[int]) -> None:
+        """Nothing to learn: `propose` reads the context."""
+
+    def reset(self) -> None:
+        """Forget references and matches."""
+        self._index = ReferenceIndex([])
+        self._matches, self._read = {}, 0

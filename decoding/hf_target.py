@@ -1,0 +1,139 @@
+"""A target model around any Hugging Face causal LM: a tree mask, explicit positions, and our own cache.
+
+What architectures differ in is data here: which kinds of layers they have, and their window. A kind of
+layer whose past cannot be cut back to an accepted path is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from decoding import attention
+from decoding.cache import TreeCache
+from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
+from indexes.errors import ModelError, UnsupportedModelError
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+
+
+def load_hf_model(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
+    """Load a causal LM from a Hugging Face folder (safetensors), ready to verify trees.
+
+    Raises ModelError, naming the folder, when it does not hold one.
+    """
+    try:
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, attn_implementation=attention.register(), local_files_only=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"no causal language model could be loaded from {folder}: {error}") from error
+    return model.to(device).eval()
+
+
+class HuggingFaceTarget:
+    """`TargetModel` for one model and one sequence at a time.
+
+    Raises UnsupportedModelError for layers whose state cannot be cut back (state-space, linear or chunked
+    attention) and for models that do not use transformers' attention interface.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        config = model.config.get_text_config()
+        self._model = model
+        self._kinds = set(getattr(config, "layer_types", None) or [])
+        if other := self._kinds - {FULL, SLIDING}:
+            raise UnsupportedModelError(
+                f"{config.model_type} has layers of kind {', '.join(sorted(other))}, whose state cannot be cut back "
+                f"to an accepted path; supported are {FULL} and {SLIDING}"
+            )
+        try:
+            model.set_attn_implementation(attention.register())
+        except ValueError as error:
+            raise UnsupportedModelError(f"{config.model_type} cannot take a tree mask: {error}") from error
+        window = getattr(config, "sliding_window", None)
+        if self._kinds and SLIDING not in self._kinds:
+            window = None
+        self._window: int | None = window
+        self._layers: int = config.num_hidden_layers
+        self._cache = TreeCache(self._layers)
+        self._start = 0
+        self.vocabulary: int = config.vocab_size
+        self.context_limit: int = config.max_position_embeddings
+        eos = model.generation_config.eos_token_id if model.generation_config else None
+        self.stop_tokens = frozenset([eos] if isinstance(eos, int) else eos or [])
+
+    @property
+    def length(self) -> int:
+        """Number of tokens in the cache."""
+        return self._cache.length
+
+    @torch.inference_mode()
+    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Clear the cache and read the prompt: logits (V,) after its last token."""
+        self._cache.truncate(0)
+        mask = None
+        if self._window is not None and len(tokens) > self._window:
+            mask = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=self._model.device).tril()
+        return self._logits(list(tokens), torch.arange(len(tokens)), mask, last_only=True)[0]
+
+    @torch.inference_mode()
+    def forward(self, last: int, tree: DraftTree = EMPTY) -> torch.Tensor:
+        """Read the last token and a tree: logits (N + 1, V). Call `keep` next."""
+        self._start = self._cache.length
+        rows = len(tree) + 1
+        depth = torch.zeros(rows, dtype=torch.long)
+        mask = None
+        if len(tree) or self._window is not None:
+            mask = torch.zeros(rows, rows, dtype=torch.bool)
+            mask[:, 0] = True
+        if len(tree) and mask is not None:
+            depth[1:] = torch.from_numpy(depths(tree))
+            mask[1:, 1:] = torch.from_numpy(ancestor_mask(tree))
+        device_mask = None if mask is None else mask.to(self._model.device)
+        return self._logits([last, *tree.tokens.tolist()], self._start + depth, device_mask)
+
+    @torch.inference_mode()
+    def keep(self, path: Sequence[int]) -> None:
+        """Commit the root and the nodes of `path`; drop the rest of the last tree."""
+        self._cache.keep(self._start, [0, *(node + 1 for node in path)])
+
+    def truncate(self, length: int) -> None:
+        """Keep the first `length` tokens of the cache."""
+        self._cache.truncate(length)
+
+    def _logits(
+        self, tokens: list[int], positions: torch.Tensor, mask: torch.Tensor | None, last_only: bool = False
+    ) -> torch.Tensor:
+        """One forward pass over `tokens` (Q,) at `positions` (Q,); `mask` (Q, Q) or None for causal."""
+        device = self._model.device
+        positions = positions.to(device)
+        out = self._model(
+            input_ids=torch.tensor([tokens], device=device),
+            position_ids=positions[None],
+            attention_mask=self._masks(positions, mask),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1 if last_only else 0,
+        )
+        logits: torch.Tensor = out.logits[0]
+        return logits
+
+    def _masks(self, positions: torch.Tensor, mask: torch.Tensor | None) -> Any:
+        """What the model takes as attention mask: one for all layers, or one per kind of layer."""
+        full = None if mask is None else mask[None, None]
+        if self._window is None:
+            return full
+        sliding = None if mask is None else self._windowed(positions, mask)[None, None]
+        return {FULL: full, SLIDING: sliding} if self._kinds else sliding
+
+    def _windowed(self, positions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Widen `mask` (Q, Q) to all columns (Q, S), without those at least a window before the row's position."""
+        past = torch.arange(self._cache.length, device=mask.device)
+        columns = torch.cat([past, positions])
+        seen = torch.cat([mask.new_ones(len(positions), len(past)), mask], dim=1)
+        return seen & (columns[None] > positions[:, None] - int(self._window or 0))

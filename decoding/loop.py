@@ -1,0 +1,178 @@
+"""The one decode loop: draft, verify, accept, as an iterator of events.
+
+Chat, command line and benchmarks all consume it. Everything that could make a drafted answer differ
+from a plain one is cut here, once: stop tokens, the token limit and the context limit inside a draft.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import torch
+
+from decoding.drafter import Drafter, DraftRequest
+from decoding.target import TargetModel
+from decoding.tree import EMPTY, DraftTree, limited
+from decoding.verify import verify_greedy
+from indexes.errors import PromptTooLongError, SettingError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+FinishReason = Literal["stop", "length", "context", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """What to decode and when to end.
+
+    max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off.
+    """
+
+    draft: DraftRequest
+    max_new_tokens: int = 256
+    stop_tokens: frozenset[int] = frozenset()
+    max_nodes: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward pass of the target: the tokens that it emitted (a stop token included).
+
+    nodes and accepted count drafted nodes; sources are the references of the accepted ones.
+    The first step of an answer is the prefill: no nodes, one token.
+    """
+
+    tokens: tuple[int, ...]
+    nodes: int
+    accepted: int
+    sources: tuple[int, ...]
+    draft_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Why the answer ended, and the drafter's error if it had to be switched off on the way."""
+
+    reason: FinishReason
+    drafter_error: str | None = None
+
+
+Event = Step | Finished
+
+
+def never() -> bool:
+    """The default for `cancelled`."""
+    return False
+
+
+@torch.inference_mode()
+def _choices(logits: torch.Tensor) -> list[int]:
+    choices: list[int] = logits.argmax(dim=-1).tolist()  # the one host-device read of a step
+    return choices
+
+
+class _GuardedDrafter:
+    """Calls a drafter; one that raises is switched off for the rest of the answer, and said so."""
+
+    def __init__(self, drafter: Drafter, request: DraftRequest) -> None:
+        self._drafter = drafter
+        self.error: str | None = None
+        self._guard(lambda: drafter.start(request))
+
+    def propose(self, context: list[int], max_nodes: int) -> DraftTree:
+        if max_nodes <= 0:
+            return EMPTY
+        return self._guard(lambda: self._drafter.propose(context, max_nodes)) or EMPTY
+
+    def observe(self, accepted: tuple[int, ...]) -> None:
+        self._guard(lambda: self._drafter.observe(accepted))
+
+    def _guard(self, call: Callable[[], T]) -> T | None:
+        if self.error is not None:
+            return None
+        try:
+            return call()
+        except Exception as error:  # a draft is a hint: whatever goes wrong in one costs time, never a token
+            self.error = f"{type(error).__name__}: {error}"
+            logger.warning("%s switched off for this answer: %s", type(self._drafter).__name__, self.error)
+            return None
+
+
+def _check(target: TargetModel, request: DecodeRequest) -> None:
+    if request.max_new_tokens < 1:
+        raise SettingError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1")
+    length = len(request.draft.prompt)
+    if not 0 < length < target.context_limit:
+        raise PromptTooLongError(
+            f"the prompt has {length} tokens; the model reads 1 to {target.context_limit - 1}: shorten it"
+        )
+
+
+def decode(
+    target: TargetModel, drafter: Drafter, request: DecodeRequest, cancelled: Callable[[], bool] = never
+) -> Iterator[Event]:
+    """Decode greedily, yielding one `Step` per forward pass and `Finished` at the end.
+
+    `cancelled` is asked before every forward pass, so a cancelled answer ends within one.
+    Raises SettingError and PromptTooLongError before any work is done.
+    """
+    _check(target, request)
+    room = target.context_limit - len(request.draft.prompt)
+    limit = min(request.max_new_tokens, room)
+    emitted: list[int] = []
+    guarded: _GuardedDrafter | None = None
+    reason: FinishReason | None = None
+    while reason is None:
+        if cancelled():
+            reason = "cancelled"
+            break
+        if guarded is None:
+            step = _prefill(target, request)
+            guarded = _GuardedDrafter(drafter, request.draft)
+        else:
+            step = _step(target, guarded, request, emitted, limit)
+        step, reason = _cut(step, request, limit - len(emitted), room)
+        emitted.extend(step.tokens)
+        yield step
+    yield Finished(reason, guarded.error if guarded else None)
+
+
+def _prefill(target: TargetModel, request: DecodeRequest) -> Step:
+    start = time.perf_counter()
+    tokens = _choices(target.prefill(request.draft.prompt)[None])
+    return Step(tuple(tokens), 0, 0, (), 0.0, time.perf_counter() - start)
+
+
+def _step(
+    target: TargetModel, drafter: _GuardedDrafter, request: DecodeRequest, emitted: list[int], limit: int
+) -> Step:
+    """Draft, verify, accept. A draft is cut so deep that its bonus token still is within the limit."""
+    start = time.perf_counter()
+    max_depth = limit - len(emitted) - 1
+    tree = drafter.propose(emitted, request.max_nodes if max_depth > 0 else 0)
+    tree = limited(tree, request.max_nodes, max_depth, target.vocabulary)
+    drafted = time.perf_counter()
+    verified = verify_greedy(tree, _choices(target.forward(emitted[-1], tree)))
+    target.keep(verified.path)
+    drafter.observe(verified.tokens)
+    sources = tuple(tree.sources[list(verified.path)].tolist())
+    end = time.perf_counter()
+    return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)
+
+
+def _cut(step: Step, request: DecodeRequest, remaining: int, room: int) -> tuple[Step, FinishReason | None]:
+    """Cut a step after the first stop token, where plain decoding would have ended, and say why it ended."""
+    for index, token in enumerate(step.tokens):
+        if token in request.stop_tokens:
+            accepted = min(step.accepted, index + 1)
+            cut = replace(step, tokens=step.tokens[: index + 1], accepted=accepted, sources=step.sources[:accepted])
+            return cut, "stop"
+    if len(step.tokens) >= remaining:
+        return step, "length" if request.max_new_tokens <= room else "context"
+    return step, None

@@ -1,0 +1,55 @@
+"""The exceptions that callers are meant to catch, all in one tree.
+
+QuotewrightError
+├── SettingError        an argument, flag or setting has a value that cannot be used
+├── ModelError          a model cannot be found, trusted or used
+│   └── UnsupportedModelError   its architecture cannot verify draft trees
+├── PromptTooLongError  a question does not fit the model's context, whatever is left out
+├── DraftTreeError      the arrays of a draft tree do not describe a tree
+├── DocumentError       one file cannot be read; building an index lists it and goes on
+├── NothingToIndexError none of the given files could be read
+└── IndexStoreError     an index is missing, locked, of another format or of another encoder
+    └── DamagedIndexError   a file of an index is not what was written
+
+Each message says what was wrong with which value, and what to do.
+"""
+
+
+class QuotewrightError(ValueError):
+    """Base class: shown to people as one message, never as a traceback."""
+
+
+class SettingError(QuotewrightError):
+    """An argument, flag or setting has a value that cannot be used."""
+
+
+class ModelError(QuotewrightError):
+    """A model cannot be found, trusted or used."""
+
+
+class UnsupportedModelError(ModelError):
+    """The model's architecture cannot verify draft trees."""
+
+
+class PromptTooLongError(QuotewrightError):
+    """A question does not fit the model's context, whatever is left out."""
+
+
+class DraftTreeError(QuotewrightError):
+    """The arrays of a draft tree do not describe a tree."""
+
+
+class DocumentError(QuotewrightError):
+    """One file cannot be read; the message is the reason."""
+
+
+class NothingToIndexError(QuotewrightError):
+    """None of the given files could be read."""
+
+
+class IndexStoreError(QuotewrightError):
+    """An index is missing, locked, of another format or of another encoder."""
+
+
+class DamagedIndexError(IndexStoreError):
+    """A file of an index is not what was written."""

@@ -1,0 +1,137 @@
+"""Files that are never half written: whole, synced, checksummed, renamed.
+
+An index is a folder of numbered generations and a file CURRENT that names the one to read. A new generation
+is written beside the old one and becomes current by one atomic rename; a kill at any point leaves the
+old one or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from indexes.errors import DamagedIndexError, IndexStoreError
+
+FORMAT = 1
+CURRENT = "CURRENT"
+MANIFEST = "manifest.json"
+
+
+def sha256_file(path: Path) -> str:
+    """The SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it holds all of `data` or does not change."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync(path.parent)
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[Path]:
+    """Hold the index's write lock and yield a fresh folder to write the next generation into.
+
+    Leaving the block normally makes it current; leaving it by an exception (Ctrl-C too) removes it.
+    Raises IndexStoreError within a second if another process is writing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "write.lock")
+    try:
+        lock.acquire(timeout=0.5)
+    except Timeout as error:
+        raise IndexStoreError(
+            f"{folder.name} is being written by another process; try again when it is done"
+        ) from error
+    try:
+        draft = folder / "writing"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        try:
+            yield draft
+            _commit(folder, draft)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    finally:
+        lock.release()
+
+
+def _commit(folder: Path, draft: Path) -> None:
+    files = sorted(path for path in draft.rglob("*") if path.is_file() and path.name != MANIFEST)
+    manifest = json.loads((draft / MANIFEST).read_text("utf-8"))
+    manifest["format"] = FORMAT
+    manifest["files"] = {path.relative_to(draft).as_posix(): sha256_file(path) for path in files}
+    for path in files:
+        sync(path)
+    manifest_bytes = json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")
+    write_whole(draft / MANIFEST, manifest_bytes)
+    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()]
+    generation = folder / f"{max(numbers, default=0) + 1:06}"
+    draft.rename(generation)
+    sync(folder)
+    pointer = f"{generation.name} {hashlib.sha256(manifest_bytes).hexdigest()}"
+    write_whole(folder / CURRENT, pointer.encode("ascii"))
+    for number in numbers:
+        shutil.rmtree(folder / f"{number:06}", ignore_errors=True)
+
+
+def current_generation(folder: Path) -> tuple[Path, str]:
+    """The generation to read and its manifest's SHA-256, as CURRENT names them.
+
+    Raises IndexStoreError if there is none, DamagedIndexError if CURRENT is torn.
+    """
+    try:
+        pointer = (folder / CURRENT).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexStoreError(f"there is no index named {folder.name!r}") from None
+    match = re.fullmatch(rb"(\d{6}) ([0-9a-f]{64})", pointer)
+    if match is None:
+        raise DamagedIndexError(f"{folder / CURRENT} is damaged: it does not name a generation")
+    return folder / match[1].decode(), match[2].decode()
+
+
+def read_manifest(generation: Path, digest: str) -> dict[str, Any]:
+    """A generation's manifest, after comparing it and every file it names with their checksums.
+
+    Raises DamagedIndexError naming the file that is missing or changed, IndexStoreError for another format.
+    """
+    _compare(generation / MANIFEST, digest)
+    manifest: dict[str, Any] = json.loads((generation / MANIFEST).read_text("utf-8"))
+    if manifest["format"] != FORMAT:
+        raise IndexStoreError(f"{generation} has format {manifest['format']}; this version reads format {FORMAT}")
+    for name, expected in manifest["files"].items():
+        _compare(generation / name, expected)
+    return manifest
+
+
+def _compare(path: Path, digest: str) -> None:
+    try:
+        actual = sha256_file(path)
+    except OSError as error:
+        raise DamagedIndexError(f"{path} cannot be read ({error.strerror})") from error
+    if actual != digest:
+        raise DamagedIndexError(f"{path} is damaged: it is not what was written")

@@ -1,0 +1,132 @@
+"""Documents and their passages in SQLite: one read-only file per generation of an index."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SCHEMA = """
+CREATE TABLE documents (
+    number INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
+    sha256 TEXT NOT NULL, text TEXT NOT NULL, page_starts TEXT NOT NULL);
+CREATE TABLE passages (
+    row INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents (number),
+    ordinal INTEGER NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX passages_of_document ON passages (document);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that was read: where from, what it is called, and what the file's bytes hash to.
+
+    page_starts holds the character at which each page begins; it is empty for texts without pages.
+    """
+
+    source: str
+    title: str
+    text: str
+    sha256: str
+    page_starts: tuple[int, ...] = ()
+
+    def page(self, start: int) -> int | None:
+        """The page, counted from 1, that holds character `start`; None for a text without pages."""
+        return bisect.bisect_right(self.page_starts, start) if self.page_starts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a document: `text` stands in it from character `start` on.
+
+    row is its place in the index's arrays; id is stable as long as its document does not change.
+    """
+
+    row: int
+    id: str
+    source: str
+    title: str
+    start: int
+    text: str
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage that is not in an index yet: its text and where it starts in its document."""
+
+    start: int
+    text: str
+
+
+def write_passages(path: Path, documents: Iterable[tuple[Document, Sequence[Chunk]]]) -> None:
+    """Write documents with their chunks, which get rows in this order, to a new file."""
+    with sqlite3.connect(path) as database:
+        database.executescript(SCHEMA)
+        for document, chunks in documents:
+            pages = json.dumps(document.page_starts)
+            values = (document.source, document.title, document.sha256, document.text, pages)
+            number = database.execute(
+                "INSERT INTO documents (source, title, sha256, text, page_starts) VALUES (?, ?, ?, ?, ?)", values
+            ).lastrowid
+            database.executemany(
+                "INSERT INTO passages (row, document, ordinal, start, text) "
+                "VALUES ((SELECT coalesce(max(row), -1) + 1 FROM passages), ?, ?, ?, ?)",
+                [(number, ordinal, chunk.start, chunk.text) for ordinal, chunk in enumerate(chunks)],
+            )
+    database.close()
+
+
+class PassageStore:
+    """Reads such a file; usable from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        self._database = sqlite3.connect(self._uri, uri=True, check_same_thread=False)
+
+    def __len__(self) -> int:
+        return int(self._database.execute("SELECT count(*) FROM passages").fetchone()[0])
+
+    def get(self, rows: Iterable[int]) -> list[Passage]:
+        """The passages in these rows, in the order asked for. Raises KeyError for a row that is not there."""
+        query = (
+            "SELECT source, title, ordinal, start, passages.text, page_starts "
+            "FROM passages JOIN documents ON document = number WHERE row = ?"
+        )
+        found: list[Passage] = []
+        for row in rows:
+            line = self._database.execute(query, (row,)).fetchone()
+            if line is None:
+                raise KeyError(row)
+            source, title, ordinal, start, text, pages = line
+            page_starts = json.loads(pages)
+            page = bisect.bisect_right(page_starts, start) if page_starts else None
+            found.append(Passage(row, f"{source}#{ordinal}", source, title, start, text, page))
+        return found
+
+    def texts(self) -> list[str]:
+        """The text of every passage, by row."""
+        return [text for (text,) in self._database.execute("SELECT text FROM passages ORDER BY row")]
+
+    def documents(self) -> Iterator[tuple[Document, list[tuple[int, Chunk]]]]:
+        """Every document with the rows and chunks of its passages."""
+        for number, source, title, sha256, text, pages in self._database.execute("SELECT * FROM documents"):
+            lines = self._database.execute(
+                "SELECT row, start, text FROM passages WHERE document = ? ORDER BY ordinal", (number,)
+            )
+            chunks = [(row, Chunk(start, chunk)) for row, start, chunk in lines]
+            yield Document(source, title, text, sha256, tuple(json.loads(pages))), chunks
+
+    def document(self, source: str) -> Document | None:
+        """The document with this source, or None."""
+        line = self._database.execute("SELECT * FROM documents WHERE source = ?", (source,)).fetchone()
+        if line is None:
+            return None
+        return Document(line[1], line[2], line[4], line[3], tuple(json.loads(line[5])))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()

@@ -1,0 +1,52 @@
+"""BM25 postings (bm25s, Snowball stems): the lexical half of retrieval."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import Stemmer
+
+
+@functools.cache
+def _stemmer() -> Any:
+    return Stemmer.Stemmer("english")
+
+
+def _words(texts: Sequence[str]) -> Any:
+    # \w+ and not bm25s's default of two letters or more: "C", "5" and "=" questions name single characters
+    return bm25s.tokenize(
+        list(texts),
+        token_pattern=r"(?u)\b\w+\b",
+        stopwords="en",
+        stemmer=_stemmer(),
+        return_ids=False,
+        show_progress=False,
+    )
+
+
+def build_postings(texts: Sequence[str], folder: Path) -> None:
+    """Index the passages by row and write the postings into `folder`."""
+    index = bm25s.BM25()
+    index.index(_words(texts), show_progress=False)
+    index.save(str(folder), show_progress=False)
+
+
+class Postings:
+    """Opens postings written by `build_postings`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = bm25s.BM25.load(str(folder), show_progress=False, verbosity=0)
+
+    def search(self, question: str, top_k: int) -> list[int]:
+        """Rows of the `top_k` passages that share words with the question, best BM25 score first."""
+        words = [word for word in _words([question])[0] if word in self._index.vocab_dict]
+        if not words:
+            return []
+        scores = self._index.get_scores(words)
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        return [int(row) for row in order if scores[row] > 0]

@@ -1,0 +1,156 @@
+"""A passage index on disk: passages, dense vectors, token vectors and postings, written and opened together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.errors import DamagedIndexError, SettingError
+from indexes.files import CURRENT, MANIFEST, current_generation, read_manifest, writing
+from indexes.passages import Chunk, Document, PassageStore, write_passages
+from indexes.postings import Postings, build_postings
+from indexes.token_vectors import Quantised, TokenVectors, TokenVectorsWriter
+from indexes.vectors import VectorIndex, Vectors, build_vector_index
+
+PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS = (
+    "passages.sqlite",
+    "vectors.faiss",
+    "embeddings.npy",
+    "tokens.i8",
+    "postings",
+)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """What an index was built with: a passage found later must have been encoded by the same encoder.
+
+    roots are the files and folders that it follows.
+    """
+
+    encoder: str
+    dimension: int
+    chunk_chars: int
+    token_vectors: bool
+    roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedDocument:
+    """A document ready to be written: its chunks, their vectors (C, D), and per-token vectors for each or none."""
+
+    document: Document
+    chunks: Sequence[Chunk]
+    vectors: Vectors
+    tokens: Sequence[Quantised] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageIndex:
+    """An opened index; `layout` says how its vectors are kept."""
+
+    name: str
+    settings: IndexSettings
+    layout: str
+    generation: str
+    passages: PassageStore
+    vectors: VectorIndex
+    embeddings: npt.NDArray[np.float16]
+    tokens: TokenVectors | None
+    postings: Postings
+
+    def encoded_documents(self) -> dict[str, EncodedDocument]:
+        """Everything that the index holds, by source, so that unchanged documents need not be encoded again."""
+        result: dict[str, EncodedDocument] = {}
+        for document, lines in self.passages.documents():
+            rows = [row for row, _ in lines]
+            tokens = [self.tokens.of(row) for row in rows] if self.tokens else []
+            vectors = self.embeddings[rows].astype(np.float32)
+            result[document.source] = EncodedDocument(document, [chunk for _, chunk in lines], vectors, tokens)
+        return result
+
+
+def check_name(name: str) -> str:
+    """The name, if it can be one. Raises SettingError."""
+    if not NAME.fullmatch(name):
+        raise SettingError(
+            f"{name!r} cannot be the name of an index; use up to 64 letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit"
+        )
+    return name
+
+
+def names(home: Path) -> list[str]:
+    """The indexes below `home`."""
+    return sorted(path.parent.name for path in home.glob(f"*/{CURRENT}"))
+
+
+def write_index(folder: Path, settings: IndexSettings, documents: Sequence[EncodedDocument]) -> str:
+    """Write a generation of the index in `folder` and make it current; returns the layout of its vectors."""
+    with writing(folder) as draft:
+        write_passages(draft / PASSAGES, ((encoded.document, encoded.chunks) for encoded in documents))
+        vectors = np.concatenate([encoded.vectors for encoded in documents])
+        np.save(draft / EMBEDDINGS, vectors.astype(np.float16))
+        layout = str(build_vector_index(vectors.astype(np.float32), draft / VECTORS))
+        build_postings([chunk.text for encoded in documents for chunk in encoded.chunks], draft / POSTINGS)
+        if settings.token_vectors:
+            writer = TokenVectorsWriter(draft / TOKENS, settings.dimension)
+            for encoded in documents:
+                for tokens in encoded.tokens:
+                    writer.append(tokens)
+            writer.close()
+        manifest = {
+            "encoder": settings.encoder,
+            "dimension": settings.dimension,
+            "chunk_chars": settings.chunk_chars,
+            "token_vectors": settings.token_vectors,
+            "roots": settings.roots,
+            "layout": layout,
+            "documents": len(documents),
+            "passages": len(vectors),
+        }
+        (draft / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    return layout
+
+
+def open_index(folder: Path) -> PassageIndex:
+    """Open the current generation. Raises IndexStoreError, DamagedIndexError: the latter names the file."""
+    current = current_generation(folder)
+    try:
+        return _open(folder.name, *current)
+    except DamagedIndexError:
+        replaced = current_generation(folder)  # a writer may have replaced the generation that was being opened
+        if replaced == current:
+            raise
+        return _open(folder.name, *replaced)
+
+
+def _open(name: str, generation: Path, digest: str) -> PassageIndex:
+    manifest: dict[str, Any] = read_manifest(generation, digest)
+    settings = IndexSettings(
+        manifest["encoder"],
+        manifest["dimension"],
+        manifest["chunk_chars"],
+        manifest["token_vectors"],
+        tuple(manifest["roots"]),
+    )
+    embeddings = np.load(generation / EMBEDDINGS, mmap_mode="r")
+    return PassageIndex(
+        name,
+        settings,
+        manifest["layout"],
+        generation.name,
+        PassageStore(generation / PASSAGES),
+        VectorIndex(generation / VECTORS, embeddings),
+        embeddings,
+        TokenVectors(generation / TOKENS, settings.dimension) if settings.token_vectors else None,
+        Postings(generation / POSTINGS),
+    )

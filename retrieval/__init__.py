@@ -1,0 +1,1 @@
+"""From a question to passages: loading, chunking, encoding, fusing, reranking."""

@@ -1,0 +1,28 @@
+"""Cuts a document into chunks at paragraphs, then sentences, then lines, and keeps where each starts."""
+
+from __future__ import annotations
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from indexes.passages import Chunk
+
+SEPARATORS = [r"\n\s*\n", r"(?<=[.!?])\s+", r"\n", r"\s", ""]
+
+
+def chunk_text(text: str, max_chars: int) -> list[Chunk]:
+    """Chunks of at most `max_chars` characters; `text[c.start:].startswith(c.text)` holds for each."""
+    splitter = RecursiveCharacterTextSplitter(
+        separators=SEPARATORS,
+        is_separator_regex=True,
+        keep_separator="end",
+        chunk_size=max_chars,
+        chunk_overlap=0,
+        strip_whitespace=True,
+    )
+    chunks: list[Chunk] = []
+    position = 0
+    for piece in splitter.split_text(text):
+        start = text.index(piece, position)  # in order and without overlap, so the search begins at the last end
+        position = start + len(piece)
+        chunks.append(Chunk(start, piece))
+    return chunks

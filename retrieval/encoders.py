@@ -1,0 +1,113 @@
+"""The `Encoder` seam and its two kinds: sentence-transformers models, and bge-m3 through FlagEmbedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.errors import ModelError
+
+Vectors = npt.NDArray[np.float32]
+
+BATCH = 16
+
+
+class Encoder(Protocol):
+    """Texts in, unit vectors out. `id` is the model's id, `dimension` its D."""
+
+    id: str
+    dimension: int
+
+    def encode_questions(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+
+    def encode_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        """Dense vectors (B, D), and for each text its per-token vectors (T, D), from one pass."""
+
+
+def _unit(vectors: npt.NDArray[Any]) -> Vectors:
+    wide = vectors.astype(np.float32)
+    norms = np.maximum(np.linalg.norm(wide, axis=-1, keepdims=True), 1e-12)
+    return np.asarray(wide / norms, np.float32)
+
+
+class SentenceTransformerEncoder:
+    """Any sentence-transformers folder (MiniLM, bge-small); a prompt named "query" is used for questions."""
+
+    def __init__(self, model_id: str, folder: Path, device: str) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            self._model = SentenceTransformer(str(folder), device=device, local_files_only=True)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise ModelError(f"no sentence-transformers model could be loaded from {folder}: {error}") from error
+        self.id = model_id
+        self.dimension = int(self._model.get_embedding_dimension() or 0)
+        self._question_prompt = "query" if self._model.prompts.get("query") else None
+
+    def encode_questions(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+        found = self._model.encode(
+            list(texts), prompt_name=self._question_prompt, batch_size=BATCH, show_progress_bar=False
+        )
+        return _unit(np.asarray(found))
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+        return _unit(np.asarray(self._model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)))
+
+    def encode_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        """Dense vectors (B, D) and per-token vectors (T, D) of each text, special tokens included."""
+        found: Any = self._model.encode(
+            list(texts), output_value=None, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=False
+        )
+        dense = np.stack([item["sentence_embedding"].float().cpu().numpy() for item in found])
+        tokens = [
+            _unit(item["token_embeddings"][item["attention_mask"].bool()].float().cpu().numpy()) for item in found
+        ]
+        return _unit(dense), tokens
+
+
+class BgeM3Encoder:
+    """bge-m3 in its own library: dense vectors, and the multi-vector output as per-token vectors."""
+
+    def __init__(self, model_id: str, folder: Path, device: str) -> None:
+        from FlagEmbedding import BGEM3FlagModel
+
+        self._model = BGEM3FlagModel(
+            str(folder), use_fp16=device.startswith("cuda"), devices=[device], passage_max_length=1024
+        )
+        self.id = model_id
+        self.dimension = int(self._model.model.model.config.hidden_size)
+
+    def _encode(self, texts: Sequence[str], tokens: bool) -> dict[str, Any]:
+        found: dict[str, Any] = self._model.encode(
+            list(texts), batch_size=BATCH, return_dense=True, return_sparse=False, return_colbert_vecs=tokens
+        )
+        return found
+
+    def encode_questions(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+        return _unit(self._encode(texts, tokens=False)["dense_vecs"])
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Dense vectors (B, D)."""
+        return self.encode_questions(texts)
+
+    def encode_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        """Dense vectors (B, D) and the multi-vector output (T, D) of each text."""
+        found = self._encode(texts, tokens=True)
+        return _unit(found["dense_vecs"]), [_unit(vectors) for vectors in found["colbert_vecs"]]
+
+
+def load_encoder(model_id: str, folder: Path, device: str) -> Encoder:
+    """The encoder in a folder: bge-m3's file layout is told by its multi-vector head."""
+    kind = BgeM3Encoder if (folder / "colbert_linear.pt").exists() else SentenceTransformerEncoder
+    return kind(model_id, folder, device)

@@ -1,0 +1,135 @@
+"""Builds and updates a passage index: find files, read, chunk, encode what is new, write a generation."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from indexes.errors import DocumentError, IndexStoreError, NothingToIndexError
+from indexes.passages import Chunk, Document
+from indexes.store import EncodedDocument, IndexSettings, PassageIndex, open_index, write_index
+from indexes.token_vectors import Quantised, quantise
+from retrieval.chunking import chunk_text
+from retrieval.documents import find_files, read_document
+from retrieval.encoders import Encoder
+
+ENCODED_AT_ONCE = 64
+
+Progress = Callable[[str, int, int], None]  # what is being done, how much is done, of how much
+
+
+@dataclass(slots=True)
+class Report:
+    """What an indexing run did; `skipped` maps a file to the reason."""
+
+    documents: int = 0
+    passages: int = 0
+    encoded: int = 0
+    removed: int = 0
+    layout: str = ""
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def read_files(roots: Sequence[Path], skipped: dict[str, str], progress: Progress) -> list[Document]:
+    """Read every file below the roots; a source is the path below its root's parent."""
+    files = {file: root for root in roots for file in find_files(root)}
+    documents: dict[str, Document] = {}
+    for done, (file, root) in enumerate(files.items()):
+        progress("Reading files", done, len(files))
+        source = _source(file, root, documents)
+        try:
+            documents[source] = read_document(file, source)
+        except DocumentError as error:
+            skipped[str(file)] = str(error)
+    progress("Reading files", len(files), len(files))
+    return list(documents.values())
+
+
+def _source(file: Path, root: Path, taken: dict[str, Document]) -> str:
+    short = file.relative_to(root.parent).as_posix()
+    return short if short not in taken else file.as_posix()
+
+
+@contextlib.contextmanager
+def _previous(folder: Path, settings: IndexSettings) -> Iterator[dict[str, EncodedDocument]]:
+    """What the index holds already, if it was made with the same settings; a damaged one counts as none."""
+    try:
+        index: PassageIndex | None = open_index(folder)
+    except IndexStoreError:
+        index = None
+    same = index is not None and (
+        (index.settings.encoder, index.settings.chunk_chars, index.settings.token_vectors)
+        == (settings.encoder, settings.chunk_chars, settings.token_vectors)
+    )
+    try:
+        yield index.encoded_documents() if index is not None and same else {}
+    finally:
+        if index is not None:
+            index.passages.close()
+
+
+def build_index(
+    folder: Path,
+    settings: IndexSettings,
+    documents: Sequence[Document],
+    encoder: Encoder,
+    progress: Progress,
+    rebuild: bool = False,
+) -> Report:
+    """Write the index of exactly these documents; unless `rebuild`, those that did not change are not encoded again.
+
+    Raises NothingToIndexError when there are none; the old index stays whatever happens.
+    """
+    if not documents:
+        raise NothingToIndexError("none of the files could be read: nothing was indexed")
+    with _previous(folder, settings) as before:
+        kept = {
+            document.source: before[document.source]
+            for document in documents
+            if not rebuild and document.source in before and before[document.source].document == document
+        }
+        new = [document for document in documents if document.source not in kept]
+        encoded = kept | _encode(new, settings, encoder, progress)
+        ordered = [encoded[document.source] for document in documents]
+        layout = write_index(folder, settings, ordered)
+        removed = len(set(before) - {document.source for document in documents})
+    return Report(len(documents), sum(len(item.chunks) for item in ordered), len(new), removed, layout)
+
+
+def _encode(
+    documents: Sequence[Document], settings: IndexSettings, encoder: Encoder, progress: Progress
+) -> dict[str, EncodedDocument]:
+    """Chunk and encode; chunks of all documents are encoded together, so that small files cost no more."""
+    chunks = [(document, chunk) for document in documents for chunk in chunk_text(document.text, settings.chunk_chars)]
+    dense: list[np.ndarray] = []
+    tokens: list[Quantised] = []
+    for begin in range(0, len(chunks), ENCODED_AT_ONCE):
+        progress("Encoding passages", begin, len(chunks))
+        texts = [chunk.text for _, chunk in chunks[begin : begin + ENCODED_AT_ONCE]]
+        if settings.token_vectors:
+            vectors, per_token = encoder.encode_tokens(texts)
+            tokens.extend(quantise(item) for item in per_token)
+        else:
+            vectors = encoder.encode_passages(texts)
+        dense.extend(vectors)
+    progress("Encoding passages", len(chunks), len(chunks))
+    rows: dict[str, list[int]] = {document.source: [] for document in documents}
+    for row, (document, _) in enumerate(chunks):
+        rows[document.source].append(row)
+    return {
+        document.source: EncodedDocument(
+            document,
+            [_chunk(chunks, row) for row in rows[document.source]],
+            np.stack([dense[row] for row in rows[document.source]]),
+            [tokens[row] for row in rows[document.source]] if settings.token_vectors else [],
+        )
+        for document in documents
+    }
+
+
+def _chunk(chunks: list[tuple[Document, Chunk]], row: int) -> Chunk:
+    return chunks[row][1]
