@@ -62,8 +62,9 @@ class Stats:
 class Answer:
     """An answer as far as it is written. `passages` are those in the prompt, best first.
 
-    finished says why it ended: "stop", "length" (token limit), "context" (context limit), "cancelled"; None while it
-    is being written. notes are for people: what had to be left out, what was switched off.
+    finished says why it ended: "stop", "length" (token limit), "context" (context limit), "cancelled",
+    "repetition" (it began to repeat itself); None while it is being written.
+    notes are for people: what had to be left out, what was switched off.
     """
 
     question: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -44,7 +45,8 @@ def quotewright() -> None:
     which passage each copied span stands in."""
 
 
-def _engine(**flags: Any) -> Engine:
+def make_engine(**flags: Any) -> Engine:
+    """An engine with these settings, None left to the environment and the profile; says things on stderr."""
     _quiet()
     from app.engine import Engine
     from app.settings import load_settings
@@ -81,13 +83,14 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
-    engine = _engine(
+    engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
-    from app.indexing import PYTHON_DOCS, build_python_docs
+    from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
     from indexes.store import check_name
+    from retrieval.python_docs import PYTHON_DOCS
 
     name = check_name(engine.settings.index)
     if name == PYTHON_DOCS:
@@ -96,7 +99,7 @@ def ask(
     answers = engine.ask(question, engine.paths.indexes / name)
     if as_json:
         *_, answer = answers
-        print(json.dumps(answer.to_json(), ensure_ascii=False))
+        print(json.dumps(answer.to_json()))
     else:
         print_stream(answers)
 
@@ -117,9 +120,10 @@ def index(
     """Index your own files under a name. Run it again after they change: only new and changed files are encoded."""
     if not name:
         raise SettingError("an index needs a name: --name NAME")
-    engine = _engine(profile=profile, encoder=encoder, reranker=reranker, device=device)
-    from app.indexing import PYTHON_DOCS, build_python_docs, index_files
+    engine = make_engine(profile=profile, encoder=encoder, reranker=reranker, device=device)
+    from app.indexing import build_python_docs, index_files
     from app.terminal import print_report, progress_bars
+    from retrieval.python_docs import PYTHON_DOCS
 
     with progress_bars() as progress:
         if name == PYTHON_DOCS and not path:
@@ -154,7 +158,7 @@ def trace(
 @cli.command(epilog="Examples: python app.py setup   |   setup --profile desktop")
 def setup(profile: ProfileOption = None, device: DeviceOption = None) -> None:
     """Fetch the models and index the built-in corpus, so that everything later works without a network."""
-    engine = _engine(profile=profile, device=device)
+    engine = make_engine(profile=profile, device=device)
     from app.indexing import build_python_docs
     from app.terminal import progress_bars, say
 
@@ -184,7 +188,7 @@ def chat(
     dtype: DtypeOption = None,
 ) -> None:
     """Serve the chat page."""
-    engine = _engine(
+    engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
@@ -198,13 +202,21 @@ def chat(
 
 
 def main() -> None:
-    """Run the command line; user errors end with exit code 2 and a message, Ctrl-C with 130."""
+    """Run the command line of app.py."""
+    run_cli(cli)
+
+
+def run_cli(command: typer.Typer) -> None:
+    """Run a command line; user errors end with exit code 2 and a message, Ctrl-C with 130."""
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may hold what a terminal cannot show
     try:
-        cli(standalone_mode=False)
-    except QuotewrightError as error:
+        command()  # usage errors, a reader that went away and most Ctrl-Cs end here, with exit codes 2, 1 and 130
+    except (QuotewrightError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(USER_ERROR)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)

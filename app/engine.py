@@ -18,12 +18,13 @@ from app.devices import choose_device, choose_dtype
 from app.models import Say, resolve_model
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import Prompt, PromptWriter, Turn, fold
+from app.repetition import repetition_start
 from app.settings import Paths, Settings, paths
 from app.spans import Tracer, copied_fraction
 from decoding.drafter import DraftRequest, Reference
 from decoding.drafters import DRAFTERS, make_drafter
 from decoding.loop import DecodeRequest, Finished, decode, never
-from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.retriever import Retriever
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
+
+REFERENCE_TURNS = 4  # how many earlier answers drafts may copy from
 
 
 def silent(_: str) -> None:
@@ -73,7 +76,8 @@ class Engine:
         return CrossEncoderReranker(self._resolve(self.profile.reranker), self.device)
 
     @functools.cached_property
-    def _model_folder(self) -> Path:
+    def model_folder(self) -> Path:
+        """The folder of the target model's files."""
         return self._resolve(self.profile.model)
 
     @functools.cached_property
@@ -81,14 +85,22 @@ class Engine:
         """The target model's tokenizer."""
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(self._model_folder, local_files_only=True)
+        try:
+            return AutoTokenizer.from_pretrained(self.model_folder, local_files_only=True)
+        except Exception as error:  # a broken file raises whatever its parser does
+            raise ModelError(f"no tokenizer could be loaded from {self.model_folder}: {error}") from error
 
     @functools.cached_property
     def target(self) -> HuggingFaceTarget:
         """The target model."""
+        from safetensors import SafetensorError
+
         from decoding.hf_target import HuggingFaceTarget, load_hf_model
 
-        return HuggingFaceTarget(load_hf_model(self._model_folder, self.device, self.dtype))
+        try:
+            return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
+        except SafetensorError as error:
+            raise ModelError(f"no causal language model could be loaded from {self.model_folder}: {error}") from error
 
     @functools.cached_property
     def writer(self) -> PromptWriter:
@@ -103,7 +115,10 @@ class Engine:
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
         with self._loading:
-            self._say(f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}")
+            if "target" not in vars(self):
+                self._say(
+                    f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
+                )
             _ = self.encoder, self.writer, self.stop_tokens
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self._cross_encoder
@@ -134,8 +149,8 @@ class Engine:
         with self._loading:
             try:
                 known = self._indexes.get(folder)
-                current, _ = current_generation(folder)
-                index = known if known and known.generation == current.name else open_index(folder)
+                _, digest = current_generation(folder)
+                index = known if known and known.digest == digest else open_index(folder)
             except DamagedIndexError as error:
                 again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
                 raise DamagedIndexError(f"{error}; {again}") from error
@@ -144,8 +159,9 @@ class Engine:
             self._indexes[folder] = index
         if index.settings.encoder != self.profile.encoder:
             raise IndexStoreError(
-                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, not {self.profile.encoder}; "
-                f"rebuild it with: python app.py index --rebuild --name {folder.name}"
+                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
+                f"not {self.profile.encoder}; "
+                f"rebuild it with: python app.py index --rebuild --name {folder.name} --encoder {self.profile.encoder}"
             )
         return index
 
@@ -154,7 +170,7 @@ class Engine:
         from retrieval.rerankers import LateInteractionReranker
 
         reranker = {
-            LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens),
+            LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
             NO_RERANKER: lambda: None,
         }.get(self.profile.reranker, lambda: self._cross_encoder)()
         return Retriever(
@@ -176,7 +192,7 @@ class Engine:
 
         Raises QuotewrightError for a question or setting that cannot be used.
         """
-        question = question.strip()
+        question = question.encode("utf-8", "replace").decode("utf-8").strip()
         if not question:
             raise SettingError("the question is empty; ask something")
         start = time.perf_counter()
@@ -198,8 +214,8 @@ class Engine:
     ) -> Iterator[Answer]:
         """Write the answer from the passages in it."""
         limit = max_new_tokens or self.settings.max_new_tokens
-        turns = turns[len(turns) - min(len(turns), self.profile.history_turns) :]
-        prompt = self.writer.write(answer.question, [found.passage.text for found in answer.passages], turns, limit)
+        told = turns[max(0, len(turns) - self.profile.history_turns) :]
+        prompt = self.writer.write(answer.question, [found.passage.text for found in answer.passages], told, limit)
         answer = _note_what_was_left_out(answer, prompt)
         tracer = Tracer(
             [(found.passage.id, found.passage.text) for found in answer.passages], self.settings.min_span_words
@@ -217,16 +233,20 @@ class Engine:
             elapsed = time.perf_counter() - start
             if isinstance(event, Finished):
                 notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
-                text = self._text(tokens, final=True)
                 answer = replace(answer, finished=event.reason, notes=answer.notes + notes)
             else:
                 tokens.extend(event.tokens)
                 stats = stats.after(event, elapsed)
-                text = self._text(tokens, final=False)
+            text = self._text(tokens, final=answer.finished is not None)
+            if self.settings.stop_repeats and (repeated := repetition_start(text)) is not None:
+                text = text[:repeated].rstrip()
+                answer = replace(answer, finished="repetition")
             spans = tuple(tracer.spans(text))
             stats = replace(stats, copied_fraction=copied_fraction(text, spans), total_s=elapsed)
             answer = replace(answer, text=text, spans=spans, stats=stats)
             yield answer
+            if answer.finished:
+                return
 
     def _text(self, tokens: list[int], final: bool) -> str:
         """The text of tokens; while more may come, without a character that is not complete yet."""
@@ -239,7 +259,7 @@ class Engine:
         return (
             *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
             Reference(encode(answer.question), "question"),
-            *(Reference(encode(turn.answer), "turn") for turn in turns),
+            *(Reference(encode(turn.answer), "turn") for turn in turns[-REFERENCE_TURNS:]),
         )
 
 

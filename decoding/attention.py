@@ -34,10 +34,12 @@ def tree_attention(
     """Attend `query` (1, H, Q, D) to `key` and `value` (1, KV, S, D): output (1, Q, H, D).
 
     attention_mask  None, or bool (1, 1, Q, M) with M <= S: True where a row may attend to the last M columns.
-    Raises UnsupportedModelError for attention sinks (s_aux), which this function does not compute.
+    Raises UnsupportedModelError for attention sinks (s_aux) and attention to later tokens, which are not computed here.
     """
     if s_aux is not None:
         raise UnsupportedModelError("this model's attention sinks (s_aux) are not supported; choose another model")
+    if not getattr(module, "is_causal", True):
+        raise UnsupportedModelError("this model attends to later tokens too; choose one that reads from left to right")
     _, heads, rows, width = query.shape
     groups, columns = key.shape[1], key.shape[2]
     scale = width**-0.5 if scaling is None else scaling

@@ -54,7 +54,7 @@ class TreeCacheLayer(CacheLayerMixin):
 
     def move(self, columns: torch.Tensor, start: int) -> None:
         """Copy the entries at `columns` to `start` and the columns after it."""
-        for store in (self.keys, self.values):
+        for store in (self.keys, self.values) if self.is_initialized else ():
             store[:, :, start : start + len(columns)] = store[:, :, columns]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """A target model around any Hugging Face causal LM: a tree mask, explicit positions, and our own cache.
 
-What architectures differ in is data here: which kinds of layers they have, and their window. A kind of
-layer whose past cannot be cut back to an accepted path is refused by name.
+Which architectures that works for, and how they differ, is the concern of `decoding.architecture`.
 """
 
 from __future__ import annotations
@@ -13,22 +12,20 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from decoding import attention
+from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
 from decoding.cache import TreeCache
 from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
-from indexes.errors import ModelError, UnsupportedModelError
-
-FULL, SLIDING = "full_attention", "sliding_attention"
+from indexes.errors import ModelError
 
 
 def load_hf_model(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
-    """Load a causal LM from a Hugging Face folder (safetensors), ready to verify trees.
+    """Load a causal LM from a Hugging Face folder (safetensors).
 
     Raises ModelError, naming the folder, when it does not hold one.
     """
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, attn_implementation=attention.register(), local_files_only=True
+            folder, dtype=dtype, use_safetensors=True, local_files_only=True
         )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"no causal language model could be loaded from {folder}: {error}") from error
@@ -38,53 +35,44 @@ def load_hf_model(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedMo
 class HuggingFaceTarget:
     """`TargetModel` for one model and one sequence at a time.
 
-    Raises UnsupportedModelError for layers whose state cannot be cut back (state-space, linear or chunked
-    attention) and for models that do not use transformers' attention interface.
+    Raises UnsupportedModelError, naming the reason, for a model that cannot verify draft trees: layers whose state
+    cannot be cut back (state-space, linear or chunked attention), attention sinks, attention of its own making.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        config = model.config.get_text_config()
+        architecture = read_architecture(model)
+        use_tree_attention(model)
         self._model = model
-        self._kinds = set(getattr(config, "layer_types", None) or [])
-        if other := self._kinds - {FULL, SLIDING}:
-            raise UnsupportedModelError(
-                f"{config.model_type} has layers of kind {', '.join(sorted(other))}, whose state cannot be cut back "
-                f"to an accepted path; supported are {FULL} and {SLIDING}"
-            )
-        try:
-            model.set_attn_implementation(attention.register())
-        except ValueError as error:
-            raise UnsupportedModelError(f"{config.model_type} cannot take a tree mask: {error}") from error
-        window = getattr(config, "sliding_window", None)
-        if self._kinds and SLIDING not in self._kinds:
-            window = None
-        self._window: int | None = window
-        self._layers: int = config.num_hidden_layers
-        self._cache = TreeCache(self._layers)
-        self._start = 0
-        self.vocabulary: int = config.vocab_size
-        self.context_limit: int = config.max_position_embeddings
+        self._kinds = architecture.kinds
+        self._window = architecture.window
+        self._cache = TreeCache(architecture.layers)
+        self._committed = 0
+        self.vocabulary = architecture.vocabulary
+        self.context_limit = architecture.context_limit
         eos = model.generation_config.eos_token_id if model.generation_config else None
         self.stop_tokens = frozenset([eos] if isinstance(eos, int) else eos or [])
+        check_reads_trees(self, architecture.name)
 
     @property
     def length(self) -> int:
-        """Number of tokens in the cache."""
-        return self._cache.length
+        """Number of tokens kept in the cache."""
+        return self._committed
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
         """Clear the cache and read the prompt: logits (V,) after its last token."""
-        self._cache.truncate(0)
+        self.truncate(0)
         mask = None
         if self._window is not None and len(tokens) > self._window:
             mask = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=self._model.device).tril()
-        return self._logits(list(tokens), torch.arange(len(tokens)), mask, last_only=True)[0]
+        logits = self._logits(list(tokens), torch.arange(len(tokens)), mask, last_only=True)[0]
+        self._committed = len(tokens)
+        return logits
 
     @torch.inference_mode()
     def forward(self, last: int, tree: DraftTree = EMPTY) -> torch.Tensor:
-        """Read the last token and a tree: logits (N + 1, V). Call `keep` next."""
-        self._start = self._cache.length
+        """Read the last token and a tree: logits (N + 1, V). Nothing of it stays without `keep`."""
+        self._cache.truncate(self._committed)
         rows = len(tree) + 1
         depth = torch.zeros(rows, dtype=torch.long)
         mask = None
@@ -95,16 +83,18 @@ class HuggingFaceTarget:
             depth[1:] = torch.from_numpy(depths(tree))
             mask[1:, 1:] = torch.from_numpy(ancestor_mask(tree))
         device_mask = None if mask is None else mask.to(self._model.device)
-        return self._logits([last, *tree.tokens.tolist()], self._start + depth, device_mask)
+        return self._logits([last, *tree.tokens.tolist()], self._committed + depth, device_mask)
 
     @torch.inference_mode()
     def keep(self, path: Sequence[int]) -> None:
         """Commit the root and the nodes of `path`; drop the rest of the last tree."""
-        self._cache.keep(self._start, [0, *(node + 1 for node in path)])
+        self._cache.keep(self._committed, [0, *(node + 1 for node in path)])
+        self._committed = self._cache.length
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` tokens of the cache."""
         self._cache.truncate(length)
+        self._committed = self._cache.length
 
     def _logits(
         self, tokens: list[int], positions: torch.Tensor, mask: torch.Tensor | None, last_only: bool = False

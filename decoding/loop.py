@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -85,10 +85,15 @@ class _GuardedDrafter:
         self.error: str | None = None
         self._guard(lambda: drafter.start(request))
 
-    def propose(self, context: list[int], max_nodes: int) -> DraftTree:
-        if max_nodes <= 0:
+    def propose(self, context: Sequence[int], max_nodes: int, max_depth: int, vocabulary: int) -> DraftTree:
+        """A tree that can be verified, whatever the drafter made of its own copy of the context."""
+        if max_nodes <= 0 or max_depth <= 0:
             return EMPTY
-        return self._guard(lambda: self._drafter.propose(context, max_nodes)) or EMPTY
+
+        def draft() -> DraftTree:
+            return limited(self._drafter.propose(tuple(context), max_nodes), max_nodes, max_depth, vocabulary)
+
+        return self._guard(draft) or EMPTY
 
     def observe(self, accepted: tuple[int, ...]) -> None:
         self._guard(lambda: self._drafter.observe(accepted))
@@ -133,8 +138,7 @@ def decode(
             reason = "cancelled"
             break
         if guarded is None:
-            step = _prefill(target, request)
-            guarded = _GuardedDrafter(drafter, request.draft)
+            step, guarded = _prefill(target, drafter, request)
         else:
             step = _step(target, guarded, request, emitted, limit)
         step, reason = _cut(step, request, limit - len(emitted), room)
@@ -143,10 +147,13 @@ def decode(
     yield Finished(reason, guarded.error if guarded else None)
 
 
-def _prefill(target: TargetModel, request: DecodeRequest) -> Step:
+def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> tuple[Step, _GuardedDrafter]:
+    """Read the prompt, and let the drafter prepare; its preparation counts as drafting."""
     start = time.perf_counter()
+    guarded = _GuardedDrafter(drafter, request.draft)
+    drafted = time.perf_counter()
     tokens = _choices(target.prefill(request.draft.prompt)[None])
-    return Step(tuple(tokens), 0, 0, (), 0.0, time.perf_counter() - start)
+    return Step(tuple(tokens), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
 
 
 def _step(
@@ -155,8 +162,7 @@ def _step(
     """Draft, verify, accept. A draft is cut so deep that its bonus token still is within the limit."""
     start = time.perf_counter()
     max_depth = limit - len(emitted) - 1
-    tree = drafter.propose(emitted, request.max_nodes if max_depth > 0 else 0)
-    tree = limited(tree, request.max_nodes, max_depth, target.vocabulary)
+    tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
     drafted = time.perf_counter()
     verified = verify_greedy(tree, _choices(target.forward(emitted[-1], tree)))
     target.keep(verified.path)

@@ -31,7 +31,8 @@ class DraftTree:
     probs    (N,) the drafter's estimate that the node is accepted (path product), in [0, 1]
     sources  (N,) index of the reference that a node was copied from, -1 if none
 
-    Raises DraftTreeError when the arrays differ in length or a parent does not come first.
+    Raises DraftTreeError when an array is not flat or not of numbers as above, when the arrays differ in length,
+    and when a parent does not come first.
     """
 
     tokens: Ints
@@ -40,6 +41,11 @@ class DraftTree:
     sources: Ints
 
     def __post_init__(self) -> None:
+        for name, kinds in (("tokens", "iu"), ("parents", "iu"), ("probs", "f"), ("sources", "iu")):
+            array = getattr(self, name)
+            if array.ndim != 1 or array.dtype.kind not in kinds:
+                wanted = "floats" if kinds == "f" else "integers"
+                raise DraftTreeError(f"{name} must be a flat array of {wanted}, not {array.dtype} {array.shape}")
         lengths = {len(self.tokens), len(self.parents), len(self.probs), len(self.sources)}
         if len(lengths) != 1:
             raise DraftTreeError(f"the arrays of a draft tree must be equally long, not {sorted(lengths)}")
@@ -111,19 +117,23 @@ def limited(tree: DraftTree, max_nodes: int, max_depth: int, vocabulary: int) ->
     Keeps the first `max_nodes` nodes (parents come first, so any prefix is a tree), then drops nodes
     deeper than `max_depth` or with an id outside [0, vocabulary), and all their descendants.
     """
-    tokens, parents = tree.tokens[:max_nodes], tree.parents[:max_nodes].tolist()
-    valid = (tokens >= 0) & (tokens < vocabulary) & (depths(tree)[:max_nodes] <= max_depth)
-    if valid.all() and len(tree) <= max_nodes:
-        return tree
+    count = max(0, max_nodes)
+    head = DraftTree(tree.tokens[:count], tree.parents[:count], tree.probs[:count], tree.sources[:count])
+    valid = (head.tokens >= 0) & (head.tokens < vocabulary) & (depths(head) <= max_depth)
+    if valid.all():
+        return head
     kept: set[int] = {ROOT}
-    for node, parent in enumerate(parents):
+    for node, parent in enumerate(head.parents.tolist()):
         if valid[node] and parent in kept:
             kept.add(node)
-    return select(tree, sorted(kept - {ROOT}))
+    return select(head, sorted(kept - {ROOT}))
 
 
 def best_chain_first(tree: DraftTree) -> DraftTree:
-    """Reorder depth first, likeliest child first, so that the best chain is contiguous in the KV cache."""
+    """Reorder depth first, likeliest child first, so that the best chain is contiguous in the KV cache.
+
+    Of children that are equally likely the one that came first stays first.
+    """
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(tree.parents.tolist()):
         children.setdefault(parent, []).append(node)
@@ -133,5 +143,5 @@ def best_chain_first(tree: DraftTree) -> DraftTree:
         node = stack.pop()
         if node != ROOT:
             order.append(node)
-        stack.extend(sorted(children.get(node, ()), key=lambda child: tree.probs[child]))
+        stack.extend(sorted(children.get(node, ()), key=lambda child: (tree.probs[child], -child)))
     return tree if order == list(range(len(tree))) else select(tree, order)

@@ -53,14 +53,13 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def writing(folder: Path) -> Iterator[Path]:
-    """Hold the index's write lock and yield a fresh folder to write the next generation into.
+def write_lock(folder: Path) -> Iterator[None]:
+    """Be the only writer of an index, from reading what it holds to replacing it; a thread may hold it repeatedly.
 
-    Leaving the block normally makes it current; leaving it by an exception (Ctrl-C too) removes it.
-    Raises IndexStoreError within a second if another process is writing.
+    Raises IndexStoreError within a second if another process or thread is writing.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "write.lock")
+    lock = FileLock(folder / "write.lock", is_singleton=True)
     try:
         lock.acquire(timeout=0.5)
     except Timeout as error:
@@ -68,6 +67,18 @@ def writing(folder: Path) -> Iterator[Path]:
             f"{folder.name} is being written by another process; try again when it is done"
         ) from error
     try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[Path]:
+    """Hold the index's write lock and yield a fresh folder to write the next generation into.
+
+    Leaving the block normally makes it current; leaving it by an exception (Ctrl-C too) removes it.
+    """
+    with write_lock(folder):
         draft = folder / "writing"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
@@ -76,8 +87,6 @@ def writing(folder: Path) -> Iterator[Path]:
             _commit(folder, draft)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    finally:
-        lock.release()
 
 
 def _commit(folder: Path, draft: Path) -> None:
@@ -87,26 +96,33 @@ def _commit(folder: Path, draft: Path) -> None:
     manifest["files"] = {path.relative_to(draft).as_posix(): sha256_file(path) for path in files}
     for path in files:
         sync(path)
-    manifest_bytes = json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")
+    manifest_bytes = json.dumps(manifest, indent=1).encode("ascii")
     write_whole(draft / MANIFEST, manifest_bytes)
-    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()]
-    generation = folder / f"{max(numbers, default=0) + 1:06}"
+    older = generations(folder)
+    generation = folder / f"{max((int(path.name) for path in older), default=0) + 1:06}"
     draft.rename(generation)
     sync(folder)
     pointer = f"{generation.name} {hashlib.sha256(manifest_bytes).hexdigest()}"
     write_whole(folder / CURRENT, pointer.encode("ascii"))
-    for number in numbers:
-        shutil.rmtree(folder / f"{number:06}", ignore_errors=True)
+    for path in older:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def generations(folder: Path) -> list[Path]:
+    """The folders of all generations, oldest first; more than one only while one replaces another, or after a kill."""
+    return sorted(path for path in folder.glob("*") if re.fullmatch(r"[0-9]{6}", path.name))
 
 
 def current_generation(folder: Path) -> tuple[Path, str]:
     """The generation to read and its manifest's SHA-256, as CURRENT names them.
 
-    Raises IndexStoreError if there is none, DamagedIndexError if CURRENT is torn.
+    Raises IndexStoreError if there is none, DamagedIndexError if CURRENT is torn or gone.
     """
     try:
         pointer = (folder / CURRENT).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if generations(folder):
+            raise DamagedIndexError(f"{folder / CURRENT} cannot be read ({error.strerror})") from error
         raise IndexStoreError(f"there is no index named {folder.name!r}") from None
     match = re.fullmatch(rb"(\d{6}) ([0-9a-f]{64})", pointer)
     if match is None:

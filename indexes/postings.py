@@ -9,6 +9,7 @@ from typing import Any
 
 import bm25s
 import numpy as np
+import numpy.typing as npt
 import Stemmer
 
 
@@ -32,7 +33,10 @@ def _words(texts: Sequence[str]) -> Any:
 def build_postings(texts: Sequence[str], folder: Path) -> None:
     """Index the passages by row and write the postings into `folder`."""
     index = bm25s.BM25()
-    index.index(_words(texts), show_progress=False)
+    words = _words(texts)
+    if not any(words):  # bm25s fails on an empty vocabulary; no question holds the empty word
+        words = [[""] for _ in texts]
+    index.index(words, show_progress=False)
     index.save(str(folder), show_progress=False)
 
 
@@ -42,11 +46,15 @@ class Postings:
     def __init__(self, folder: Path) -> None:
         self._index = bm25s.BM25.load(str(folder), show_progress=False, verbosity=0)
 
-    def search(self, question: str, top_k: int) -> list[int]:
-        """Rows of the `top_k` passages that share words with the question, best BM25 score first."""
+    def scores(self, question: str) -> npt.NDArray[np.float32]:
+        """The BM25 score of every passage (N,), by row."""
         words = [word for word in _words([question])[0] if word in self._index.vocab_dict]
         if not words:
-            return []
-        scores = self._index.get_scores(words)
+            return np.zeros(int(self._index.scores["num_docs"]), np.float32)
+        return np.asarray(self._index.get_scores(words), np.float32)
+
+    def search(self, question: str, top_k: int) -> list[int]:
+        """Rows of the `top_k` passages that share words with the question, best BM25 score first."""
+        scores = self.scores(question)
         order = np.argsort(-scores, kind="stable")[:top_k]
         return [int(row) for row in order if scores[row] > 0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,19 +14,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from indexes.errors import DamagedIndexError, SettingError
-from indexes.files import CURRENT, MANIFEST, current_generation, read_manifest, writing
+from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.files import (
+    CURRENT,
+    MANIFEST,
+    current_generation,
+    generations,
+    read_manifest,
+    sha256_file,
+    writing,
+)
 from indexes.passages import Chunk, Document, PassageStore, write_passages
 from indexes.postings import Postings, build_postings
 from indexes.token_vectors import Quantised, TokenVectors, TokenVectorsWriter
 from indexes.vectors import VectorIndex, Vectors, build_vector_index
 
-PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS = (
+PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS, ROOTS = (
     "passages.sqlite",
     "vectors.faiss",
     "embeddings.npy",
     "tokens.i8",
     "postings",
+    "roots.json",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -55,12 +66,12 @@ class EncodedDocument:
 
 @dataclass(frozen=True, slots=True)
 class PassageIndex:
-    """An opened index; `layout` says how its vectors are kept."""
+    """An opened index; `layout` says how its vectors are kept, `digest` tells its generation from all others."""
 
     name: str
     settings: IndexSettings
     layout: str
-    generation: str
+    digest: str
     passages: PassageStore
     vectors: VectorIndex
     embeddings: npt.NDArray[np.float16]
@@ -107,6 +118,7 @@ def write_index(folder: Path, settings: IndexSettings, documents: Sequence[Encod
                 for tokens in encoded.tokens:
                     writer.append(tokens)
             writer.close()
+        (draft / ROOTS).write_bytes(_with_digest(json.dumps(settings.roots).encode("ascii")))
         manifest = {
             "encoder": settings.encoder,
             "dimension": settings.dimension,
@@ -121,12 +133,38 @@ def write_index(folder: Path, settings: IndexSettings, documents: Sequence[Encod
     return layout
 
 
+def _with_digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode("ascii") + b"\n" + data
+
+
+def known_roots(folder: Path) -> list[str]:
+    """The files and folders that an index follows, if that can still be told: a damaged one is rebuilt from them.
+
+    They stand in two files of a generation, each with its own checksum.
+    """
+    for generation in reversed(generations(folder)):
+        try:
+            whole = (generation / ROOTS).read_bytes()
+            data = whole.partition(b"\n")[2]
+            if whole == _with_digest(data):
+                return list(json.loads(data))
+        except OSError:
+            pass
+        try:
+            current, digest = current_generation(folder)
+            if current == generation and sha256_file(current / MANIFEST) == digest:
+                return list(json.loads((current / MANIFEST).read_bytes())["roots"])
+        except (OSError, IndexStoreError):
+            pass
+    return []
+
+
 def open_index(folder: Path) -> PassageIndex:
     """Open the current generation. Raises IndexStoreError, DamagedIndexError: the latter names the file."""
     current = current_generation(folder)
     try:
         return _open(folder.name, *current)
-    except DamagedIndexError:
+    except (DamagedIndexError, OSError, RuntimeError, sqlite3.Error):
         replaced = current_generation(folder)  # a writer may have replaced the generation that was being opened
         if replaced == current:
             raise
@@ -147,7 +185,7 @@ def _open(name: str, generation: Path, digest: str) -> PassageIndex:
         name,
         settings,
         manifest["layout"],
-        generation.name,
+        digest,
         PassageStore(generation / PASSAGES),
         VectorIndex(generation / VECTORS, embeddings),
         embeddings,

@@ -14,7 +14,7 @@ Quantised = npt.NDArray[np.int8]
 
 def quantise(vectors: npt.NDArray[np.float32]) -> Quantised:
     """Unit vectors (T, D) as 8-bit integers: cosines stay within about 0.01."""
-    return np.rint(vectors * SCALE).astype(np.int8)
+    return np.asarray(np.rint(vectors * SCALE), np.int8)
 
 
 class TokenVectorsWriter:

@@ -63,11 +63,12 @@ class VectorIndex:
     """Opens an index written by `build_vector_index`; `stored` (N, D) are the vectors that it was built from."""
 
     def __init__(self, path: Path, stored: npt.NDArray[Any], nprobe: int = 16) -> None:
-        self._index: Any = faiss.read_index(str(path))
+        index: Any = faiss.read_index(str(path))
+        self._index = index
         self._stored = stored
-        self._quantised = hasattr(self._index, "nprobe")
+        self._quantised = hasattr(index, "nprobe")
         if self._quantised:
-            self._index.nprobe = nprobe
+            index.nprobe = nprobe
 
     def search(self, query: Vectors, top_k: int) -> list[int]:
         """Rows of the `top_k` vectors with the greatest inner product with `query` (D,), best first."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from indexes.passages import Chunk
+from indexes.passages import Chunk, Document
 
 SEPARATORS = [r"\n\s*\n", r"(?<=[.!?])\s+", r"\n", r"\s", ""]
 
@@ -21,8 +23,18 @@ def chunk_text(text: str, max_chars: int) -> list[Chunk]:
     )
     chunks: list[Chunk] = []
     position = 0
-    for piece in splitter.split_text(text):
+    for piece in filter(str.strip, splitter.split_text(text)):  # it lets some blank pieces through
         start = text.index(piece, position)  # in order and without overlap, so the search begins at the last end
         position = start + len(piece)
         chunks.append(Chunk(start, piece))
     return chunks
+
+
+def chunk_document(document: Document, max_chars: int) -> list[Chunk]:
+    """The chunks of a document; none runs across the end of a page, so each has one page to cite."""
+    bounds = [*document.page_starts, len(document.text)] if document.page_starts else [0, len(document.text)]
+    return [
+        Chunk(begin + chunk.start, chunk.text)
+        for begin, end in itertools.pairwise(bounds)
+        for chunk in chunk_text(document.text[begin:end], max_chars)
+    ]

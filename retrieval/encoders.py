@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from indexes.errors import ModelError
 
@@ -46,7 +47,7 @@ class SentenceTransformerEncoder:
 
         try:
             self._model = SentenceTransformer(str(folder), device=device, local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except Exception as error:  # the library lets whatever its parts raise through
             raise ModelError(f"no sentence-transformers model could be loaded from {folder}: {error}") from error
         self.id = model_id
         self.dimension = int(self._model.get_embedding_dimension() or 0)
@@ -64,14 +65,17 @@ class SentenceTransformerEncoder:
         return _unit(np.asarray(self._model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)))
 
     def encode_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
-        """Dense vectors (B, D) and per-token vectors (T, D) of each text, special tokens included."""
+        """Dense vectors (B, D) and per-token vectors (T, D), special tokens left out if there are others."""
         found: Any = self._model.encode(
             list(texts), output_value=None, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=False
         )
         dense = np.stack([item["sentence_embedding"].float().cpu().numpy() for item in found])
-        tokens = [
-            _unit(item["token_embeddings"][item["attention_mask"].bool()].float().cpu().numpy()) for item in found
-        ]
+        special = torch.tensor(self._model.tokenizer.all_special_ids)
+        tokens: list[Vectors] = []
+        for item in found:
+            read = item["attention_mask"].bool().cpu()
+            words = read & ~torch.isin(item["input_ids"].cpu(), special)
+            tokens.append(_unit(item["token_embeddings"].float().cpu()[words if words.any() else read].numpy()))
         return _unit(dense), tokens
 
 
@@ -81,9 +85,12 @@ class BgeM3Encoder:
     def __init__(self, model_id: str, folder: Path, device: str) -> None:
         from FlagEmbedding import BGEM3FlagModel
 
-        self._model = BGEM3FlagModel(
-            str(folder), use_fp16=device.startswith("cuda"), devices=[device], passage_max_length=1024
-        )
+        try:
+            self._model = BGEM3FlagModel(
+                str(folder), use_fp16=device.startswith("cuda"), devices=[device], passage_max_length=1024
+            )
+        except Exception as error:  # the library lets whatever its parts raise through
+            raise ModelError(f"no bge-m3 model could be loaded from {folder}: {error}") from error
         self.id = model_id
         self.dimension = int(self._model.model.model.config.hidden_size)
 

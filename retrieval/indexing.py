@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ from indexes.errors import DocumentError, IndexStoreError, NothingToIndexError
 from indexes.passages import Chunk, Document
 from indexes.store import EncodedDocument, IndexSettings, PassageIndex, open_index, write_index
 from indexes.token_vectors import Quantised, quantise
-from retrieval.chunking import chunk_text
-from retrieval.documents import find_files, read_document
+from retrieval.chunking import chunk_document
+from retrieval.documents import find_files, read_document, storable
 from retrieval.encoders import Encoder
 
 ENCODED_AT_ONCE = 64
@@ -36,7 +36,10 @@ class Report:
 
 def read_files(roots: Sequence[Path], skipped: dict[str, str], progress: Progress) -> list[Document]:
     """Read every file below the roots; a source is the path below its root's parent."""
-    files = {file: root for root in roots for file in find_files(root)}
+    files: dict[Path, Path] = {}
+    for root in roots:
+        for file in find_files(root, skipped):
+            files.setdefault(file, root)  # a root within another one changes no file's source
     documents: dict[str, Document] = {}
     for done, (file, root) in enumerate(files.items()):
         progress("Reading files", done, len(files))
@@ -44,14 +47,14 @@ def read_files(roots: Sequence[Path], skipped: dict[str, str], progress: Progres
         try:
             documents[source] = read_document(file, source)
         except DocumentError as error:
-            skipped[str(file)] = str(error)
+            skipped[storable(str(file))] = str(error)
     progress("Reading files", len(files), len(files))
     return list(documents.values())
 
 
 def _source(file: Path, root: Path, taken: dict[str, Document]) -> str:
-    short = file.relative_to(root.parent).as_posix()
-    return short if short not in taken else file.as_posix()
+    short = storable(file.relative_to(root.parent).as_posix())
+    return short if short not in taken else storable(file.as_posix())
 
 
 @contextlib.contextmanager
@@ -61,10 +64,7 @@ def _previous(folder: Path, settings: IndexSettings) -> Iterator[dict[str, Encod
         index: PassageIndex | None = open_index(folder)
     except IndexStoreError:
         index = None
-    same = index is not None and (
-        (index.settings.encoder, index.settings.chunk_chars, index.settings.token_vectors)
-        == (settings.encoder, settings.chunk_chars, settings.token_vectors)
-    )
+    same = index is not None and replace(index.settings, roots=()) == replace(settings, roots=())
     try:
         yield index.encoded_documents() if index is not None and same else {}
     finally:
@@ -104,7 +104,7 @@ def _encode(
     documents: Sequence[Document], settings: IndexSettings, encoder: Encoder, progress: Progress
 ) -> dict[str, EncodedDocument]:
     """Chunk and encode; chunks of all documents are encoded together, so that small files cost no more."""
-    chunks = [(document, chunk) for document in documents for chunk in chunk_text(document.text, settings.chunk_chars)]
+    chunks = [(document, chunk) for document in documents for chunk in chunk_document(document, settings.chunk_chars)]
     dense: list[np.ndarray] = []
     tokens: list[Quantised] = []
     for begin in range(0, len(chunks), ENCODED_AT_ONCE):

@@ -7,12 +7,12 @@ from pydoc_data import topics
 
 from indexes.passages import Document
 
-NAME = "python-docs"
+PYTHON_DOCS = "python-docs"
 
 
 def python_docs() -> list[Document]:
     """One document per topic."""
     return [
-        Document(f"{NAME}/{topic}", topic, text, hashlib.sha256(text.encode("utf-8")).hexdigest())
+        Document(f"{PYTHON_DOCS}/{topic}", topic, text, hashlib.sha256(text.encode("utf-8")).hexdigest())
         for topic, text in sorted(topics.topics.items())
     ]

@@ -1,7 +1,7 @@
 """LLMA (llma Algorithm 1): copy what follows the longest match of the output's end in a reference.
 
 References are the retrieved documents and the earlier turns of the conversation. The paper breaks ties at
-random; here the first occurrence wins, in the order of the references, unless a random generator is given.
+random; here the first occurrence wins, in the order of the references, unless a seed is given.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from indexes.reference import ReferenceIndex
 
 @dataclass(slots=True)
 class LlmaDrafter:
-    """match_length is the paper's n (least tokens that must match), copy_length its k (most tokens copied)."""
+    """match_length is the paper's n (least tokens that must match), copy_length its k (most tokens copied).
+
+    tie_seed makes ties random, the same in every answer.
+    """
 
     match_length: int = 1
     copy_length: int = 18
-    ties: random.Random | None = None
+    tie_seed: int | None = None
+    _ties: random.Random | None = None
     _index: ReferenceIndex = field(default_factory=lambda: ReferenceIndex([]))
     _matches: dict[int, int] = field(default_factory=dict)
     _read: int = 0
@@ -42,7 +46,7 @@ class LlmaDrafter:
         if longest < max(1, self.match_length):
             return EMPTY
         tied = [at for at, length in open_ended.items() if length == longest]
-        at = self.ties.choice(tied) if self.ties else tied[0]
+        at = self._ties.choice(tied) if self._ties else tied[0]
         end = min(at + 1 + min(self.copy_length, max_nodes), index.ends[at])
         return chain(index.tokens[at + 1 : end], index.owners[at])
 
@@ -50,6 +54,7 @@ class LlmaDrafter:
         """Nothing to learn: `propose` reads the context."""
 
     def reset(self) -> None:
-        """Forget references and matches."""
+        """Forget references and matches, and begin the random choices anew."""
+        self._ties = None if self.tie_seed is None else random.Random(self.tie_seed)
         self._index = ReferenceIndex([])
         self._matches, self._read = {}, 0

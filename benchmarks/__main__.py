@@ -1,0 +1,122 @@
+"""``python -m benchmarks --help``: tables for people, ``--json`` for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from app.cli import make_engine, run_cli
+from app.terminal import out, progress_bars
+
+cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+DataOption = Annotated[Path, typer.Option(help="The data file.")]
+FormatOption = Annotated[str | None, typer.Option("--data-format", help="spec-bench or llma; detected if not given.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")]
+TokensOption = Annotated[int, typer.Option(min=2, help="Longest answer, in tokens.")]
+NodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
+DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
+ProfileOption = Annotated[str | None, typer.Option(help="laptop, desktop or gpu.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+
+
+@cli.callback()
+def benchmarks() -> None:
+    """Measured comparisons. Each prints what it was measured under."""
+
+
+@cli.command(epilog="Example: python -m benchmarks retrieval --data squad2_dev.json")
+def retrieval(
+    data: DataOption,
+    questions: Annotated[int, typer.Option(min=1, help="How many answerable questions to ask.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Which ones.")] = 0,
+    held_out: Annotated[bool, typer.Option(help="Ask as many of the others: for tuning.")] = False,
+    candidates: Annotated[int | None, typer.Option(min=1, help="Passages that are fused and reranked.")] = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recall and cost of every retrieval stage over the paragraphs of a SQuAD file."""
+    from benchmarks import retrieval as benchmark
+
+    engine = make_engine(profile=profile, candidates=candidates)
+    with progress_bars() as progress:
+        result = benchmark.run(engine, data, questions, seed, held_out, progress)
+    _print(result, "stages", as_json)
+
+
+@cli.command(epilog="Example: python -m benchmarks decode --data spec_bench_rag.jsonl --limit 12 --dtype bfloat16")
+def decode(
+    data: DataOption,
+    methods: Annotated[
+        str, typer.Option(help="Comma-separated.")
+    ] = "plain,trie,llma,prompt-lookup,hf-generate,hf-prompt-lookup",
+    data_format: FormatOption = None,
+    limit: LimitOption = None,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out the first so many questions.")] = 0,
+    max_new_tokens: TokensOption = 128,
+    max_nodes: NodesOption = None,
+    dtype: DtypeOption = None,
+    model: ModelOption = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tokens per second of every method, interleaved per question."""
+    from benchmarks import decode as benchmark
+
+    engine = make_engine(dtype=dtype, model=model, profile=profile, max_nodes=max_nodes)
+    with progress_bars() as progress:
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        result = benchmark.run(engine, data, data_format, names, limit, skip, max_new_tokens, progress)
+    _print(result, "methods", as_json)
+
+
+@cli.command(epilog="Example: python -m benchmarks identity --data spec_bench_rag.jsonl")
+def identity(
+    data: DataOption,
+    drafters: Annotated[str, typer.Option(help="Comma-separated.")] = "trie,llma,prompt-lookup",
+    data_format: FormatOption = None,
+    limit: LimitOption = None,
+    max_new_tokens: TokensOption = 128,
+    max_nodes: NodesOption = None,
+    dtype: DtypeOption = "float32",
+    model: ModelOption = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare drafted answers with plain ones, token for token; exit code 1 if any differs."""
+    from benchmarks import identity as benchmark
+
+    engine = make_engine(dtype=dtype, model=model, profile=profile, max_nodes=max_nodes)
+    with progress_bars() as progress:
+        names = [name.strip() for name in drafters.split(",") if name.strip()]
+        result = benchmark.run(engine, data, data_format, names, limit, max_new_tokens, progress)
+    _print(result, "drafters", as_json)
+    if any(line["differences"] for line in result["drafters"]):
+        sys.exit(1)
+
+
+def _print(result: dict[str, Any], rows: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False))
+        return
+    out.print(", ".join(f"{name}: {value}" for name, value in result["conditions"].items()), style="dim")
+    lines: list[dict[str, Any]] = result[rows]
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    table = Table(*columns)
+    for line in lines:
+        table.add_row(*(_cell(line.get(column, "")) for column in columns))
+    out.print(table)
+
+
+def _cell(value: Any) -> str:
+    return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+
+
+if __name__ == "__main__":
+    run_cli(cli)

@@ -1,0 +1,87 @@
+"""Reads the public data sets that benchmarks run on: Spec-Bench and LLMA prompts, SQuAD paragraphs."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.prompt import fold
+from indexes.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class PromptExample:
+    """One prompt, and the texts in it that a drafter may copy from."""
+
+    id: str
+    prompt: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the row of the paragraph that answers it."""
+
+    text: str
+    paragraph: int
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{path} cannot be read as JSON lines: {error}") from error
+
+
+def read_prompts(path: Path, data_format: str | None = None, limit: int | None = None) -> list[PromptExample]:
+    """Prompts in Spec-Bench's form (`turns`) or LLMA's (`query`, `docs`), detected if not said.
+
+    Spec-Bench has passages and question as lines of one text; each line is a reference.
+    Raises SettingError for another form.
+    """
+    lines = _lines(path)[:limit]
+    if not lines:
+        raise SettingError(f"{path} holds no examples")
+    found = data_format or ("spec-bench" if "turns" in lines[0] else "llma" if "docs" in lines[0] else "unknown")
+    if found == "spec-bench":
+        return [_spec_bench(number, line) for number, line in enumerate(lines)]
+    if found == "llma":
+        return [_llma(number, line) for number, line in enumerate(lines)]
+    raise SettingError(f"{path} has format {found!r}; known are spec-bench and llma")
+
+
+def _spec_bench(number: int, line: dict[str, Any]) -> PromptExample:
+    prompt: str = line["turns"][0]
+    references = tuple(part for part in prompt.splitlines() if part.strip())
+    return PromptExample(str(line.get("question_id", number)), prompt, references)
+
+
+def _llma(number: int, line: dict[str, Any]) -> PromptExample:
+    docs = [fold(doc) for doc in line["docs"]]
+    prompt = "\n\n".join([*docs, f"Question: {line['query']}\nAnswer:"])
+    return PromptExample(str(number), prompt, (*docs, line["query"]))
+
+
+def read_squad(path: Path) -> tuple[list[str], list[Question]]:
+    """All paragraphs, and all answerable questions. Raises SettingError for another form."""
+    try:
+        articles = json.loads(path.read_text("utf-8"))["data"]
+        paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+        questions = [
+            Question(item["question"].strip(), row)
+            for row, paragraph in enumerate(paragraphs)
+            for item in paragraph["qas"]
+            if not item.get("is_impossible")
+        ]
+        return [paragraph["context"] for paragraph in paragraphs], questions
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"{path} cannot be read as SQuAD JSON: {type(error).__name__}: {error}") from error
+
+
+def sample(questions: list[Question], count: int, seed: int, rest: bool = False) -> list[Question]:
+    """`count` questions by seeded choice; with `rest`, as many of those that this choice leaves out."""
+    shuffled = random.Random(seed).sample(questions, len(questions))
+    return shuffled[count : 2 * count] if rest else shuffled[:count]

@@ -1,0 +1,14 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.engine import Engine
+from app.settings import Paths, Settings, paths
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """The laptop profile: data in a temporary folder, models from the cache that `python app.py setup` fills."""
+    return Engine(Settings(), home=Paths(tmp_path_factory.mktemp("data"), paths().cache))

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.vectors import Layout, VectorIndex, Vectors, build_vector_index, choose_layout
+
+
+@pytest.mark.parametrize(
+    ("count", "dimension", "layout"),
+    [
+        (1, 384, "Flat"),
+        (9_983, 384, "Flat"),
+        (9_984, 384, "IVF256,PQ64"),
+        (19_967, 384, "IVF256,PQ64"),
+        (19_968, 384, "IVF512,PQ64"),
+        (159_743, 1024, "IVF2048,PQ64"),
+        (159_744, 1024, "IVF4096,PQ64"),
+        (10_000_000, 1024, "IVF4096,PQ64"),
+        (159_744, 48, "IVF4096,PQ48"),
+        (159_744, 33, "Flat"),
+        (159_744, 50, "Flat"),
+    ],
+)
+def test_the_layout_is_the_largest_that_so_many_vectors_can_train(count: int, dimension: int, layout: str) -> None:
+    assert str(choose_layout(count, dimension)) == layout
+
+
+def test_a_layout_without_clusters_is_flat() -> None:
+    assert Layout() == Layout(0, 0)
+
+
+def unit(vectors: np.ndarray) -> Vectors:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+@pytest.fixture(scope="module")
+def clustered() -> Vectors:
+    """12,000 vectors around 300 centres."""
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((300, 32))
+    return unit(centres[random.integers(300, size=12_000)] + 0.5 * random.standard_normal((12_000, 32)))
+
+
+@pytest.fixture(scope="module")
+def quantised(clustered: Vectors, tmp_path_factory: pytest.TempPathFactory) -> VectorIndex:
+    path = tmp_path_factory.mktemp("vectors") / "v"
+    assert str(build_vector_index(clustered, path)) == "IVF256,PQ32"
+    return VectorIndex(path, clustered.astype(np.float16))
+
+
+def test_a_quantised_index_finds_nearly_all_of_the_true_ten_best_after_rescoring(
+    quantised: VectorIndex, clustered: Vectors
+) -> None:
+    random = np.random.default_rng(1)
+    queries = unit(clustered[random.integers(len(clustered), size=100)] + 0.05 * random.standard_normal((100, 32)))
+    true = np.argsort(-(queries @ clustered.T), axis=1)[:, :10]
+    found = [
+        len(set(quantised.search(query, 10)) & set(rows.tolist())) for query, rows in zip(queries, true, strict=True)
+    ]
+    assert sum(found) / 1000 > 0.9
+
+
+def test_a_quantised_index_gives_rescored_rows_best_first(quantised: VectorIndex, clustered: Vectors) -> None:
+    rows = quantised.search(clustered[5], 20)
+    scores = clustered[rows].astype(np.float16).astype(np.float32) @ clustered[5]
+    assert rows[0] == 5
+    assert np.all(np.diff(scores) <= 0)
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 33])
+def test_a_flat_index_takes_odd_dimensions_and_is_exact(tmp_path: Path, dimension: int) -> None:
+    vectors = unit(np.random.default_rng(0).standard_normal((50, dimension)))
+    build_vector_index(vectors, tmp_path / "v")
+    expected = np.argsort(-(vectors @ vectors[3]), kind="stable")[:1]
+    assert vectors[VectorIndex(tmp_path / "v", vectors).search(vectors[3], 1)[0]] @ vectors[3] == pytest.approx(
+        float(vectors[expected[0]] @ vectors[3])
+    )
+
+
+def test_rows_come_by_inner_product_worked_by_hand(tmp_path: Path) -> None:
+    vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
+    build_vector_index(vectors, tmp_path / "v")
+    # with (0.8, 0.6): 0.8, 0.96, 0.6
+    assert VectorIndex(tmp_path / "v", vectors).search(np.array([0.8, 0.6], np.float32), 5) == [1, 0, 2]
+
+
+def test_none_wanted_gives_none(tmp_path: Path) -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    build_vector_index(vectors, tmp_path / "v")
+    assert VectorIndex(tmp_path / "v", vectors).search(vectors[0], 0) == []
