@@ -35,7 +35,9 @@ DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, th
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
 DrafterOption = Annotated[str | None, typer.Option(help="trie (default), llma, prompt-lookup or plain.")]
-MaxNodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
+MaxNodesOption = Annotated[
+    int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
+]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages the model reads.")]
 
 

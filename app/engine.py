@@ -1,6 +1,6 @@
-"""Question in, answer out: retrieves, writes the prompt, decodes, traces. The command line and the page share it.
+"""Question in, answer out: finds passages and has the answer written. The command line and the page share it.
 
-Owns the models. They load when first needed, once, and one answer is written at a time.
+Owns the models and the opened indexes. They load when first needed, once, and one answer is written at a time.
 """
 
 from __future__ import annotations
@@ -9,21 +9,18 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.answers import Answer, Stats
-from app.devices import choose_device, choose_dtype
+from app.devices import choose_device, choose_dtype, default_max_nodes
 from app.models import Say, resolve_model
 from app.profiles import LATE_INTERACTION, NO_RERANKER
-from app.prompt import Prompt, PromptWriter, Turn, fold
-from app.repetition import repetition_start
+from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
-from app.spans import Tracer, copied_fraction
-from decoding.drafter import DraftRequest, Reference
+from app.writing import AnswerWriter, WritingSettings
 from decoding.drafters import DRAFTERS, make_drafter
-from decoding.loop import DecodeRequest, Finished, decode, never
+from decoding.loop import never
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
-
-REFERENCE_TURNS = 4  # how many earlier answers drafts may copy from
 
 
 def silent(_: str) -> None:
@@ -52,6 +47,7 @@ class Engine:
         self.paths = home or paths()
         self.device = choose_device(settings.device)
         self.dtype = choose_dtype(settings.dtype, self.device)
+        self.max_nodes = default_max_nodes(self.device) if settings.max_nodes is None else settings.max_nodes
         self._say = say
         self._loading = threading.RLock()
         self._writing = threading.Lock()
@@ -111,6 +107,17 @@ class Engine:
     def stop_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self.target.stop_tokens | {self.tokenizer.eos_token_id}
+
+    @functools.cached_property
+    def _answer_writer(self) -> AnswerWriter:
+        settings = WritingSettings(
+            self.settings.max_new_tokens,
+            self.max_nodes,
+            self.profile.history_turns,
+            self.settings.min_span_words,
+            self.settings.stop_repeats,
+        )
+        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
 
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
@@ -202,70 +209,6 @@ class Engine:
             earlier = turns[-1].question if turns else None
             found = tuple(self.retriever(index).retrieve(question, self.profile.top_k, earlier))
             stats = Stats(drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
-            yield from self.write(Answer(question, found, stats), turns, max_new_tokens, cancelled, start)
-
-    def write(
-        self,
-        answer: Answer,
-        turns: Sequence[Turn],
-        max_new_tokens: int | None,
-        cancelled: Callable[[], bool],
-        start: float,
-    ) -> Iterator[Answer]:
-        """Write the answer from the passages in it."""
-        limit = max_new_tokens or self.settings.max_new_tokens
-        told = turns[max(0, len(turns) - self.profile.history_turns) :]
-        prompt = self.writer.write(answer.question, [found.passage.text for found in answer.passages], told, limit)
-        answer = _note_what_was_left_out(answer, prompt)
-        tracer = Tracer(
-            [(found.passage.id, found.passage.text) for found in answer.passages], self.settings.min_span_words
-        )
-        request = DecodeRequest(
-            DraftRequest(prompt.tokens, self._references(answer, turns)),
-            limit,
-            self.stop_tokens,
-            self.settings.max_nodes,
-        )
-        yield answer
-        tokens: list[int] = []
-        stats = replace(answer.stats, prompt_tokens=len(prompt.tokens))
-        for event in decode(self.target, make_drafter(stats.drafter), request, cancelled):
-            elapsed = time.perf_counter() - start
-            if isinstance(event, Finished):
-                notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
-                answer = replace(answer, finished=event.reason, notes=answer.notes + notes)
-            else:
-                tokens.extend(event.tokens)
-                stats = stats.after(event, elapsed)
-            text = self._text(tokens, final=answer.finished is not None)
-            if self.settings.stop_repeats and (repeated := repetition_start(text)) is not None:
-                text = text[:repeated].rstrip()
-                answer = replace(answer, finished="repetition")
-            spans = tuple(tracer.spans(text))
-            stats = replace(stats, copied_fraction=copied_fraction(text, spans), total_s=elapsed)
-            answer = replace(answer, text=text, spans=spans, stats=stats)
-            yield answer
-            if answer.finished:
-                return
-
-    def _text(self, tokens: list[int], final: bool) -> str:
-        """The text of tokens; while more may come, without a character that is not complete yet."""
-        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False).lstrip()
-        return text.rstrip() if final else text.rstrip("\ufffd")
-
-    def _references(self, answer: Answer, turns: Sequence[Turn]) -> tuple[Reference, ...]:
-        """What drafts may copy from: the passages as the prompt holds them, the question, earlier turns."""
-        encode = self.writer.encode
-        return (
-            *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
-            Reference(encode(answer.question), "question"),
-            *(Reference(encode(turn.answer), "turn") for turn in turns[-REFERENCE_TURNS:]),
-        )
-
-
-def _note_what_was_left_out(answer: Answer, prompt: Prompt) -> Answer:
-    dropped = len(answer.passages) - prompt.passages
-    if not dropped:
-        return answer
-    note = f"the prompt is too long for the model: the {dropped} lowest-ranked passage(s) were left out"
-    return replace(answer, passages=answer.passages[: prompt.passages], notes=(*answer.notes, note))
+            yield from self._answer_writer.write(
+                Answer(question, found, stats), turns, max_new_tokens, cancelled, start
+            )

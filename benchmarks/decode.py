@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,18 @@ def make_request(engine: Engine, example: PromptExample, max_new_tokens: int) ->
     )
     prompt = tuple(engine.tokenizer(text, add_special_tokens=False).input_ids)
     references = tuple(Reference(writer.encode(reference)) for reference in example.references)
-    return DecodeRequest(
-        DraftRequest(prompt, references), max_new_tokens, engine.stop_tokens, engine.settings.max_nodes
-    )
+    return DecodeRequest(DraftRequest(prompt, references), max_new_tokens, engine.stop_tokens, engine.max_nodes)
 
 
 def _answerers(engine: Engine, methods: Sequence[str]) -> dict[str, Answerer]:
     if unknown := [method for method in methods if method not in METHODS]:
         raise SettingError(f"unknown method {', '.join(unknown)}; choose from {', '.join(METHODS)}")
     answerers: dict[str, Answerer] = {}
-    peer = load_peer(engine) if any(method in TRANSFORMERS for method in methods) else None
     for method in methods:
         if method in TRANSFORMERS:
-            options = TRANSFORMERS[method]
-            answerers[method] = lambda request, options=options: transformers_reply(peer, request, **options)
+            answerers[method] = partial(transformers_reply, load_peer(engine), **TRANSFORMERS[method])
         else:
-            answerers[method] = lambda request, method=method: our_reply(engine.target, method, request)
+            answerers[method] = partial(our_reply, engine.target, method)
     return answerers
 
 
@@ -77,7 +74,7 @@ def run(
         skipped=skip,
         prompt_tokens_mean=round(statistics.mean(len(request.draft.prompt) for request in requests)),
         max_new_tokens=max_new_tokens,
-        max_nodes=engine.settings.max_nodes,
+        max_nodes=engine.max_nodes,
         model=engine.profile.model,
         device=engine.device,
         dtype=engine.dtype_name,

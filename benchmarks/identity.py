@@ -42,7 +42,7 @@ def run(
     chosen = conditions(
         data=data.name,
         max_new_tokens=max_new_tokens,
-        max_nodes=engine.settings.max_nodes,
+        max_nodes=engine.max_nodes,
         model=engine.profile.model,
         device=engine.device,
         dtype=engine.dtype_name,

@@ -5,6 +5,7 @@ All are timed the same: the first token's time apart, then the tokens after it p
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def our_reply(target: HuggingFaceTarget, drafter_name: str, request: DecodeReque
     )
 
 
+@functools.cache
 def load_peer(engine: Engine) -> PreTrainedModel:
     """The same weights as transformers loads them by default, for its own generation."""
     model = AutoModelForCausalLM.from_pretrained(engine.model_folder, dtype=engine.dtype, local_files_only=True)

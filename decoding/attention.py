@@ -29,7 +29,7 @@ def tree_attention(
     dropout: float = 0.0,
     softcap: float | None = None,
     s_aux: torch.Tensor | None = None,
-    **_: Any,
+    **__: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend `query` (1, H, Q, D) to `key` and `value` (1, KV, S, D): output (1, Q, H, D).
 

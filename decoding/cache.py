@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 GROWTH = 512
 
 
-class TreeCacheLayer(CacheLayerMixin):
+class TreeCacheLayer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, (1, KV, capacity, D), of which the first `length` columns are in use."""
 
     is_compileable = False
@@ -70,7 +70,7 @@ class TreeCacheLayer(CacheLayerMixin):
         return -1
 
 
-class TreeCache(Cache):
+class TreeCache(Cache):  # type: ignore[misc]
     """All layers. Between forward passes every layer has the same `length`."""
 
     def __init__(self, layers: int) -> None:

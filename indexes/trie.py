@@ -9,10 +9,10 @@ the trie is never built, its nodes are lists of positions, and preparing it cost
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from indexes.reference import ReferenceIndex
+from indexes.reference import GROWING, ReferenceIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class NgramTrie:
         self.prefix_length = prefix_length
         self._index = ReferenceIndex(references)
 
+    def append(self, tokens: Iterable[int]) -> None:
+        """Add the windows of a text that grows, such as the answer emitted so far; its source is -1."""
+        self._index.append(tokens)
+
     def candidates(self, context: Sequence[int], max_nodes: int) -> list[Candidate]:
         """The `max_nodes` most frequent nodes below the longest match of the context's end, parents first.
 
@@ -48,13 +52,14 @@ class NgramTrie:
         return []
 
     def _match(self, suffix: Sequence[int]) -> list[int]:
-        """The positions at which `suffix` begins within one reference."""
-        tokens, starts, before = self._index.tokens, self._index.starts, len(suffix) - 1
-        wanted = list(suffix)
+        """The positions at which `suffix` begins within one reference; the end of a growing one is not yet a place."""
+        index, before = self._index, len(suffix) - 1
+        tokens, starts, wanted = index.tokens, index.starts, list(suffix)
+        newest = len(tokens) - 1 if index.owners and index.owners[-1] == GROWING else None
         return [
             last - before
-            for last in self._index.positions.get(wanted[-1], ())
-            if last - before >= starts[last] and tokens[last - before : last + 1] == wanted
+            for last in index.positions.get(wanted[-1], ())
+            if last - before >= starts[last] and last != newest and tokens[last - before : last + 1] == wanted
         ]
 
     def _frequency(self, begins: list[int], depth: int) -> int:
@@ -72,7 +77,7 @@ class NgramTrie:
         children: dict[int, list[int]] = {}
         if depth < self.n:
             for begin in begins:
-                if begin + depth < ends[begin]:
+                if begin + depth < min(ends[begin], len(tokens)):
                     children.setdefault(tokens[begin + depth], []).append(begin)
         return children
 

@@ -114,13 +114,13 @@ def test_a_long_answer_leaves_three_quarters_to_the_prompt(tokenizer: Any) -> No
 
 def test_an_answer_says_which_passages_were_left_out(engine: Engine) -> None:
     from app.answers import Answer, Stats
-    from app.engine import _note_what_was_left_out
     from app.prompt import Prompt
+    from app.writing import _without_what_was_left_out
     from indexes.passages import Passage
     from retrieval.retriever import Found
 
     found = tuple(Found(Passage(row, str(row), "s", "s", 0, "text"), 1.0) for row in range(3))
-    answer = _note_what_was_left_out(Answer("q", found, Stats("plain")), Prompt((), 1, 0))
+    answer = _without_what_was_left_out(Answer("q", found, Stats("plain")), Prompt((), 1, 0))
     assert answer.passages == found[:1]
     assert answer.notes == ("the prompt is too long for the model: the 2 lowest-ranked passage(s) were left out",)
 

@@ -115,7 +115,7 @@ class FailingDrafter:
         if self.way == "parent below the root":
             return make_tree([1], [-2])
         if self.way == "tokens that are no integers":
-            return DraftTree(np.array([1.5]), np.array([-1]), np.ones(1), np.array([-1]))  # type: ignore[arg-type]
+            return DraftTree(np.array([1.5]), np.array([-1]), np.ones(1), np.array([-1]))
         if self.way == "no tree":
             return cast(DraftTree, None)
         if self.way == "something else":

@@ -74,7 +74,7 @@ def test_random_trees_never_change_a_token(name: str, seed: int, drafted: list[D
 
 
 @every_architecture
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(seed=SEEDS, shapes=st.lists(oracles, min_size=1, max_size=6), max_nodes=st.sampled_from([3, 16, 40]))
 def test_drafts_that_are_right_until_one_node_never_change_a_token(
     name: str, seed: int, shapes: list[Oracle], max_nodes: int

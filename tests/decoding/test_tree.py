@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoding.tree import EMPTY, ROOT, DraftTree, ancestor_mask, best_chain_first, chain, depths, limited, make_tree
-from decoding.tree import select
+from decoding.tree import (
+    EMPTY,
+    ROOT,
+    DraftTree,
+    ancestor_mask,
+    best_chain_first,
+    chain,
+    depths,
+    limited,
+    make_tree,
+    select,
+)
 from indexes.errors import DraftTreeError
 from tests.decoding.hostile import trees
 from tests.decoding.tiny import VOCABULARY
@@ -165,7 +175,7 @@ def test_a_parent_that_does_not_come_first_is_refused_with_what_is_allowed(
 
 def test_tokens_that_are_no_integers_are_refused_by_name() -> None:
     with pytest.raises(DraftTreeError, match=r"tokens must be a flat array of integers, not float64"):
-        DraftTree(np.array([1.5]), np.array([-1]), np.ones(1), np.array([-1]))  # type: ignore[arg-type]
+        DraftTree(np.array([1.5]), np.array([-1]), np.ones(1), np.array([-1]))
 
 
 def test_an_array_that_is_not_flat_is_refused_by_name_and_shape() -> None:

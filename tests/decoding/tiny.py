@@ -98,3 +98,8 @@ def emitted(name: str, drafter: Drafter, request: DecodeRequest) -> tuple[tuple[
     """The tokens of an answer, and its end."""
     steps, end = events(name, drafter, request)
     return tuple(token for step in steps for token in step.tokens), end
+
+
+def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
+    """Equal but for float32, in which norms, rotations and eager softmax are computed whatever the model's format."""
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-5)

@@ -121,3 +121,13 @@ def test_late_interaction_reads_the_stored_vectors_of_the_row(tmp_path: Path) ->
 
 def test_no_passages_have_no_scores() -> None:
     assert LateInteractionReranker(HashEncoder(), None)("x", []).shape == (0,)
+
+
+def test_late_interaction_adds_a_fiftieth_of_the_bm25_score(tmp_path: Path) -> None:
+    retriever(tmp_path)
+    index = open_index(tmp_path / "i")
+    passages = index.passages.get(range(4))
+    vectors_only = LateInteractionReranker(HashEncoder(), index.tokens)("import modules", passages)
+    both = LateInteractionReranker(HashEncoder(), index.tokens, index.postings)("import modules", passages)
+    assert both - vectors_only == pytest.approx(0.02 * index.postings.scores("import modules"), abs=1e-6)
+    assert index.postings.scores("import modules")[1] > 0

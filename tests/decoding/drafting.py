@@ -1,0 +1,22 @@
+"""What tests of single drafters share: small alphabets, so that matches are frequent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from decoding.drafter import Drafter, DraftRequest, Reference
+
+TOKENS = st.lists(st.integers(0, 3), max_size=25).map(tuple)
+REFERENCES = st.lists(TOKENS, max_size=4)
+CONTEXT = st.lists(st.integers(0, 4), min_size=1, max_size=15).map(tuple)
+
+
+def request(references: Sequence[Sequence[int]], prompt: Sequence[int] = ()) -> DraftRequest:
+    return DraftRequest(tuple(prompt), tuple(Reference(tuple(tokens)) for tokens in references))
+
+
+def started(drafter: Drafter, references: Sequence[Sequence[int]], prompt: Sequence[int] = ()) -> Drafter:
+    drafter.start(request(references, prompt))
+    return drafter
