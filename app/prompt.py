@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jinja2 import TemplateError
+
 from indexes.errors import ModelError, PromptTooLongError
+
+Message = dict[str, str]
 
 INSTRUCTIONS = (
     "You answer questions from the given text. Answer in one or two sentences, using the words of the text. "
@@ -83,14 +87,21 @@ class PromptWriter:
                 )
 
     def _render(self, question: str, passages: Sequence[str], turns: Sequence[Turn]) -> tuple[int, ...]:
-        messages = [{"role": "system", "content": INSTRUCTIONS}]
+        messages: list[Message] = []
         for turn in turns:
             messages.append({"role": "user", "content": self.harmless(turn.question)})
             messages.append({"role": "assistant", "content": self.harmless(turn.answer)})
         parts = [fold(passage) for passage in reversed(passages)] + [f"Question: {question}\nAnswer:"]
         messages.append({"role": "user", "content": self.harmless("\n\n".join(parts))})
         try:
-            text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            text = self._templated([{"role": "system", "content": INSTRUCTIONS}, *messages])
+        except TemplateError:  # some templates have no system role, Gemma's for one
+            first, *rest = messages
+            text = self._templated([{**first, "content": f"{INSTRUCTIONS}\n\n{first['content']}"}, *rest])
+        return tuple(self._tokenizer(text, add_special_tokens=False).input_ids)
+
+    def _templated(self, messages: list[Message]) -> str:
+        try:
+            return str(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
         except ValueError as error:  # transformers says so when there is no template
             raise ModelError(f"the model cannot chat: {error}; choose one tuned for instructions") from error
-        return tuple(self._tokenizer(text, add_special_tokens=False).input_ids)

@@ -129,3 +129,13 @@ def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(write_llama(tmp_path, chat_template=None))
     with pytest.raises(ModelError, match="the model cannot chat"):
         PromptWriter(tokenizer, 1000).write("Why?", [])
+
+
+def test_a_template_without_a_system_role_gets_the_instructions_in_the_first_message(tmp_path: Path) -> None:
+    template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    )
+    tokenizer = AutoTokenizer.from_pretrained(write_llama(tmp_path, chat_template=template))
+    tokens = PromptWriter(tokenizer, 4096).write("why", ["a passage"]).tokens
+    assert tokens == PromptWriter(tokenizer, 4096).encode(f"{INSTRUCTIONS}\n\na passage\n\nQuestion: why\nAnswer:")
