@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def _words(texts: Sequence[str]) -> Any:
 
 def build_postings(texts: Sequence[str], folder: Path) -> None:
     """Index the passages by row and write the postings into `folder`."""
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets itself to DEBUG when imported
     index = bm25s.BM25()
     words = _words(texts)
     if not any(words):  # bm25s fails on an empty vocabulary; no question holds the empty word

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexes.reference import ReferenceIndex
+from indexes.reference import GROWING, UNKNOWN_END, ReferenceIndex
 
 REFERENCES = st.lists(st.lists(st.integers(0, 3), max_size=20), max_size=4)
 TEXT = st.lists(st.integers(0, 4), max_size=20)
@@ -44,6 +44,23 @@ def test_a_match_does_not_cross_from_one_reference_into_the_next() -> None:
 def test_a_token_that_stands_nowhere_ends_all_matches() -> None:
     index = ReferenceIndex([[1, 2]])
     assert index.extend_matches({0: 1}, 9) == {}
+
+
+def test_a_growing_reference_comes_last_has_no_owner_and_no_end_yet() -> None:
+    index = ReferenceIndex([[5, 6]])
+    index.append([7])
+    index.append([5, 8])
+    assert index.tokens == [5, 6, 7, 5, 8]
+    assert index.starts == [0, 0, 2, 2, 2]
+    assert index.owners == [0, 0, GROWING, GROWING, GROWING]
+    assert index.ends == [2, 2, UNKNOWN_END, UNKNOWN_END, UNKNOWN_END]
+    assert index.positions == {5: [0, 3], 6: [1], 7: [2], 8: [4]}
+
+
+def test_a_match_does_not_cross_from_a_reference_into_the_growing_one() -> None:
+    index = ReferenceIndex([[1]])
+    index.append([2])
+    assert index.extend_matches(index.extend_matches({}, 1), 2) == {1: 1}
 
 
 @given(REFERENCES, TEXT)

@@ -185,3 +185,24 @@ def test_a_repetitive_reference_takes_milliseconds_a_lookup() -> None:
     start = time.perf_counter()
     assert len(trie.candidates([1, 2, 1], 16)) == 10
     assert time.perf_counter() - start < 2
+
+
+@given(REFERENCES, st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=4), SIZES, CONTEXT, st.integers(0, 20))
+def test_a_text_that_grows_counts_as_one_more_reference_without_a_source(
+    references: list[list[int]], chunks: list[list[int]], sizes: tuple[int, int], context: list[int], max_nodes: int
+) -> None:
+    trie = NgramTrie(references, *sizes)
+    for chunk in chunks:
+        trie.append(chunk)
+        trie.candidates(context, max_nodes)
+    grown = [token for chunk in chunks for token in chunk]
+    expected = eager_candidates([*references, grown], *sizes, context, max_nodes)
+    assert [(node.token, node.parent, node.source) for node in trie.candidates(context, max_nodes)] == [
+        (node.token, node.parent, -1 if node.source == len(references) else node.source) for node in expected
+    ]
+
+
+def test_the_newest_token_of_a_growing_text_takes_no_part_in_a_match() -> None:
+    trie = NgramTrie([], 4, 2)
+    trie.append([1, 2, 1])
+    assert trie.candidates([1], 8) == [Candidate(2, -1, 1.0, -1), Candidate(1, 0, 1.0, -1)]
