@@ -23,6 +23,8 @@ cli = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
+    epilog='Examples: app.py chat   |   app.py ask "What is a lambda?"   |   app.py index ~/notes --name notes   |   '
+    "app.py trace --answer-file a.txt --passages-file p.jsonl   |   app.py COMMAND --help",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
