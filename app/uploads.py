@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.engine import Engine
 from app.indexing import index_files
-from indexes.errors import SettingError
+from indexes.errors import NothingToIndexError, SettingError
 from retrieval.indexing import Progress, Report
 
 INDEX_NAME = "my-uploads"
@@ -41,9 +41,13 @@ def add_uploads(engine: Engine, token: str, files: Sequence[Path], progress: Pro
     folder = private_index(engine, token)
     kept = folder.parent / "uploads"
     kept.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        shutil.move(file, kept / file.name)
-    report = index_files(engine, folder, [kept], progress)
+    moved = [Path(shutil.move(file, kept / file.name)) for file in files]
+    try:
+        report = index_files(engine, folder, [kept], progress)
+    except NothingToIndexError:
+        for file in moved:
+            file.unlink(missing_ok=True)
+        raise
     for name in report.skipped:
         Path(name).unlink(missing_ok=True)
     report.skipped = {Path(name).name: reason for name, reason in report.skipped.items()}
