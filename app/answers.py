@@ -52,6 +52,14 @@ class Stats:
             decode_s=self.decode_s + (0.0 if first else step.duration_s),
         )
 
+    def line(self) -> str:
+        """The one line of figures under an answer."""
+        return (
+            f"{self.tokens_per_s:.1f} tokens/s · accept length {self.accept_length:.2f} ({self.drafter}) · "
+            f"{self.copied_fraction:.0%} stands in the passages · "
+            f"first token after {self.time_to_first_token_s:.2f} s · {self.new_tokens} tokens in {self.total_s:.2f} s"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """All figures as plain values."""
         fields = asdict(self) | {"accept_length": self.accept_length, "tokens_per_s": self.tokens_per_s}

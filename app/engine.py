@@ -19,7 +19,7 @@ from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import DRAFTERS, make_drafter
+from decoding.drafters import make_drafter
 from decoding.loop import never
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
@@ -40,8 +40,7 @@ class Engine:
     """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
-        if settings.drafter not in DRAFTERS:
-            make_drafter(settings.drafter)
+        make_drafter(settings.drafter)  # an unknown name is refused now, not after the models are loaded
         self.settings = settings
         self.profile = settings.resolved()
         self.paths = home or paths()
@@ -89,14 +88,9 @@ class Engine:
     @functools.cached_property
     def target(self) -> HuggingFaceTarget:
         """The target model."""
-        from safetensors import SafetensorError
-
         from decoding.hf_target import HuggingFaceTarget, load_hf_model
 
-        try:
-            return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
-        except SafetensorError as error:
-            raise ModelError(f"no causal language model could be loaded from {self.model_folder}: {error}") from error
+        return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
 
     @functools.cached_property
     def writer(self) -> PromptWriter:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from app.answers import Answer, Stats
 from app.spans import Span
-from app.terminal import figures
 
 COLOURS = 6
 
@@ -60,7 +59,7 @@ def answer_html(answer: Answer, turn: int) -> str:
 
 
 def _figures_html(stats: Stats) -> str:
-    return f'<div class="qw-figures">{escape(figures(stats))}</div>' if stats.forward_passes else ""
+    return f'<div class="qw-figures">{escape(stats.line())}</div>' if stats.forward_passes else ""
 
 
 def error_html(message: str) -> str:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from app.answers import Answer, Stats
+from app.answers import Answer
 from app.spans import Span
 from retrieval.indexing import Progress as Report
 from retrieval.indexing import Report as IndexReport
@@ -80,17 +80,8 @@ def print_stream(answers: Iterable[Answer]) -> Answer | None:
         out.print(line, soft_wrap=True)
     for note in answer.notes:
         out.print(Text(note, "yellow"), soft_wrap=True)
-    out.print(Text(figures(answer.stats), "dim"), soft_wrap=True)
+    out.print(Text(answer.stats.line(), "dim"), soft_wrap=True)
     return answer
-
-
-def figures(stats: Stats) -> str:
-    """The one line of figures under an answer."""
-    return (
-        f"{stats.tokens_per_s:.1f} tokens/s · accept length {stats.accept_length:.2f} ({stats.drafter}) · "
-        f"{stats.copied_fraction:.0%} stands in the passages · first token after {stats.time_to_first_token_s:.2f} s · "
-        f"{stats.new_tokens} tokens in {stats.total_s:.2f} s"
-    )
 
 
 def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:

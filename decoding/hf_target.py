@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
@@ -27,7 +28,7 @@ def load_hf_model(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedMo
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelError(f"no causal language model could be loaded from {folder}: {error}") from error
     return model.to(device).eval()
 

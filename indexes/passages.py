@@ -20,6 +20,11 @@ CREATE INDEX passages_of_document ON passages (document);
 """
 
 
+def page_of(page_starts: Sequence[int], start: int) -> int | None:
+    """The page, counted from 1, that holds character `start`; None for a text without pages."""
+    return bisect.bisect_right(page_starts, start) if page_starts else None
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A text that was read: where from, what it is called, and what the file's bytes hash to.
@@ -35,7 +40,7 @@ class Document:
 
     def page(self, start: int) -> int | None:
         """The page, counted from 1, that holds character `start`; None for a text without pages."""
-        return bisect.bisect_right(self.page_starts, start) if self.page_starts else None
+        return page_of(self.page_starts, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +107,7 @@ class PassageStore:
             if line is None:
                 raise KeyError(row)
             source, title, ordinal, start, text, pages = line
-            page_starts = json.loads(pages)
-            page = bisect.bisect_right(page_starts, start) if page_starts else None
+            page = page_of(json.loads(pages), start)
             found.append(Passage(row, f"{source}#{ordinal}", source, title, start, text, page))
         return found
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from indexes.errors import DocumentError, IndexStoreError, NothingToIndexError
-from indexes.passages import Chunk, Document
+from indexes.passages import Document
 from indexes.store import EncodedDocument, IndexSettings, PassageIndex, open_index, write_index
 from indexes.token_vectors import Quantised, quantise
 from retrieval.chunking import chunk_document
@@ -104,32 +104,24 @@ def _encode(
     documents: Sequence[Document], settings: IndexSettings, encoder: Encoder, progress: Progress
 ) -> dict[str, EncodedDocument]:
     """Chunk and encode; chunks of all documents are encoded together, so that small files cost no more."""
-    chunks = [(document, chunk) for document in documents for chunk in chunk_document(document, settings.chunk_chars)]
+    chunks = [chunk_document(document, settings.chunk_chars) for document in documents]
+    texts = [chunk.text for of_document in chunks for chunk in of_document]
     dense: list[np.ndarray] = []
     tokens: list[Quantised] = []
-    for begin in range(0, len(chunks), ENCODED_AT_ONCE):
-        progress("Encoding passages", begin, len(chunks))
-        texts = [chunk.text for _, chunk in chunks[begin : begin + ENCODED_AT_ONCE]]
+    for begin in range(0, len(texts), ENCODED_AT_ONCE):
+        progress("Encoding passages", begin, len(texts))
+        batch = texts[begin : begin + ENCODED_AT_ONCE]
         if settings.token_vectors:
-            vectors, per_token = encoder.encode_tokens(texts)
+            vectors, per_token = encoder.encode_tokens(batch)
             tokens.extend(quantise(item) for item in per_token)
         else:
-            vectors = encoder.encode_passages(texts)
+            vectors = encoder.encode_passages(batch)
         dense.extend(vectors)
-    progress("Encoding passages", len(chunks), len(chunks))
-    rows: dict[str, list[int]] = {document.source: [] for document in documents}
-    for row, (document, _) in enumerate(chunks):
-        rows[document.source].append(row)
-    return {
-        document.source: EncodedDocument(
-            document,
-            [_chunk(chunks, row) for row in rows[document.source]],
-            np.stack([dense[row] for row in rows[document.source]]),
-            [tokens[row] for row in rows[document.source]] if settings.token_vectors else [],
-        )
-        for document in documents
-    }
-
-
-def _chunk(chunks: list[tuple[Document, Chunk]], row: int) -> Chunk:
-    return chunks[row][1]
+    progress("Encoding passages", len(texts), len(texts))
+    encoded: dict[str, EncodedDocument] = {}
+    begin = 0
+    for document, of_document in zip(documents, chunks, strict=True):
+        end = begin + len(of_document)
+        encoded[document.source] = EncodedDocument(document, of_document, np.stack(dense[begin:end]), tokens[begin:end])
+        begin = end
+    return encoded
