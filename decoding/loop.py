@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 
 import torch
 
-from decoding.drafter import Drafter, DraftRequest
+from decoding.drafter import Drafter, DraftRequest, Observation
 from decoding.target import TargetModel
-from decoding.tree import EMPTY, DraftTree, limited
+from decoding.tree import EMPTY, DraftTree, Ints, limited
 from decoding.verify import verify_greedy
 from indexes.errors import PromptTooLongError, SettingError
 
@@ -72,9 +72,12 @@ def never() -> bool:
 
 
 @torch.inference_mode()
-def _choices(logits: torch.Tensor) -> list[int]:
+def _choices(logits: torch.Tensor, likely: int = 0) -> tuple[list[int], Ints | None]:
+    """The target's token after each row of `logits` (N + 1, V), and if asked its (N + 1, K) likeliest ones."""
     choices: list[int] = logits.argmax(dim=-1).tolist()  # the one host-device read of a step
-    return choices
+    if not likely:
+        return choices, None
+    return choices, logits.topk(min(likely, logits.shape[-1]), dim=-1).indices.cpu().numpy()
 
 
 class _GuardedDrafter:
@@ -95,8 +98,12 @@ class _GuardedDrafter:
 
         return self._guard(draft) or EMPTY
 
-    def observe(self, accepted: tuple[int, ...]) -> None:
-        self._guard(lambda: self._drafter.observe(accepted))
+    def observe(self, observed: Observation) -> None:
+        self._guard(lambda: self._drafter.observe(observed))
+
+    @property
+    def likely(self) -> int:
+        return self._guard(lambda: self._drafter.likely) or 0
 
     def _guard(self, call: Callable[[], T]) -> T | None:
         if self.error is not None:
@@ -152,7 +159,7 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     start = time.perf_counter()
     guarded = _GuardedDrafter(drafter, request.draft)
     drafted = time.perf_counter()
-    tokens = _choices(target.prefill(request.draft.prompt)[None])
+    tokens, _ = _choices(target.prefill(request.draft.prompt)[None])
     return Step(tuple(tokens), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
 
 
@@ -164,9 +171,10 @@ def _step(
     max_depth = limit - len(emitted) - 1
     tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
     drafted = time.perf_counter()
-    verified = verify_greedy(tree, _choices(target.forward(emitted[-1], tree)))
+    choices, likely = _choices(target.forward(emitted[-1], tree), drafter.likely)
+    verified = verify_greedy(tree, choices)
     target.keep(verified.path)
-    drafter.observe(verified.tokens)
+    drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(choices), likely))
     sources = tuple(tree.sources[list(verified.path)].tolist())
     end = time.perf_counter()
     return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from decoding.drafter import DraftRequest
+from decoding.drafter import DraftRequest, Observation
 from decoding.tree import EMPTY, DraftTree, chain
 from indexes.reference import ReferenceIndex
 
@@ -22,6 +23,7 @@ class LlmaDrafter:
     tie_seed makes ties random, the same in every answer.
     """
 
+    likely: ClassVar[int] = 0
     match_length: int = 1
     copy_length: int = 18
     tie_seed: int | None = None
@@ -50,7 +52,7 @@ class LlmaDrafter:
         end = min(at + 1 + min(self.copy_length, max_nodes), index.ends[at])
         return chain(index.tokens[at + 1 : end], index.owners[at])
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Nothing to learn: `propose` reads the context."""
 
     def reset(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from decoding.drafter import DraftRequest
+from decoding.drafter import DraftRequest, Observation
 from decoding.tree import DraftTree, best_chain_first, make_tree
 from indexes.trie import NgramTrie
 
@@ -15,6 +16,8 @@ class NgramTrieDrafter:
     With `output` (not in the paper) the answer emitted so far is one more reference, which grows: small models repeat
     themselves, and so do lists. Its last tokens have nothing after them, so the context's end never finds itself.
     """
+
+    likely: ClassVar[int] = 0
 
     def __init__(self, n: int = 13, prefix_length: int = 3, output: bool = True) -> None:
         self.n = n
@@ -43,7 +46,7 @@ class NgramTrieDrafter:
             )
         )
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Nothing to learn: `propose` reads the context."""
 
     def reset(self) -> None:

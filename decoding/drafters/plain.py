@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from decoding.drafter import DraftRequest
+from decoding.drafter import DraftRequest, Observation
 from decoding.tree import EMPTY, DraftTree
 
 
 class PlainDrafter:
     """Always proposes the empty tree."""
+
+    likely: ClassVar[int] = 0
 
     def start(self, request: DraftRequest) -> None:
         """Nothing to prepare."""
@@ -18,7 +21,7 @@ class PlainDrafter:
         """The empty tree."""
         return EMPTY
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Nothing to learn."""
 
     def reset(self) -> None:

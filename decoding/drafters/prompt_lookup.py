@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from decoding.drafter import DraftRequest
+from decoding.drafter import DraftRequest, Observation
 from decoding.tree import EMPTY, DraftTree, chain
 
 
@@ -17,6 +18,7 @@ from decoding.tree import EMPTY, DraftTree, chain
 class PromptLookupDrafter:
     """max_ngram is the longest suffix looked up, copy_length the most tokens drafted."""
 
+    likely: ClassVar[int] = 0
     max_ngram: int = 3
     copy_length: int = 10
     _sequence: list[int] = field(default_factory=list)
@@ -48,7 +50,7 @@ class PromptLookupDrafter:
                 self._first.setdefault(tuple(self._sequence[end - length : end]), end)
         self._indexed = max(self._indexed, len(self._sequence) - 1)
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Nothing to learn: `propose` reads the context."""
 
     def reset(self) -> None:

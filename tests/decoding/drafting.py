@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from hypothesis import strategies as st
 
 from decoding.drafter import Drafter, DraftRequest, Reference
+from decoding.drafters import DRAFTERS, Resources, make_drafter
+
+RESOURCES = Resources()
+MAKERS: dict[str, Callable[[], Drafter]] = {name: partial(make_drafter, name, RESOURCES) for name in DRAFTERS}
 
 TOKENS = st.lists(st.integers(0, 3), max_size=25).map(tuple)
 REFERENCES = st.lists(TOKENS, max_size=4)

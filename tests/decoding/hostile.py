@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from hypothesis import strategies as st
 
-from decoding.drafter import DraftRequest
+from decoding.drafter import DraftRequest, Observation
 from decoding.tree import EMPTY, DraftTree, make_tree
 from tests.decoding.tiny import VOCABULARY
 
@@ -18,6 +18,7 @@ from tests.decoding.tiny import VOCABULARY
 class TreesDrafter:
     """Proposes the given trees in turn, whatever was asked for."""
 
+    likely: ClassVar[int] = 0
     trees: Sequence[DraftTree]
     asked: int = 0
 
@@ -28,7 +29,7 @@ class TreesDrafter:
         self.asked += 1
         return self.trees[self.asked % len(self.trees)] if self.trees else EMPTY
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Learns nothing."""
 
     def reset(self) -> None:
@@ -70,6 +71,7 @@ class Oracle:
 class OracleDrafter:
     """Knows the answer; each draft has the next of the given shapes."""
 
+    likely: ClassVar[int] = 0
     answer: Sequence[int]
     shapes: Sequence[Oracle]
     asked: int = 0
@@ -81,7 +83,7 @@ class OracleDrafter:
         self.asked += 1
         return self.shapes[self.asked % len(self.shapes)].tree(self.answer[len(context) :])
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         """Learns nothing."""
 
     def reset(self) -> None:
@@ -92,6 +94,7 @@ class OracleDrafter:
 class FailingDrafter:
     """Right at first, and then fails in the named way when asked for the `after`-th time."""
 
+    likely: ClassVar[int] = 0
     answer: Sequence[int]
     way: str
     after: int = 3
@@ -124,7 +127,7 @@ class FailingDrafter:
             cast(list[Any], context).append(1)
         return EMPTY
 
-    def observe(self, accepted: Sequence[int]) -> None:
+    def observe(self, observed: Observation) -> None:
         if self.way == "observe raises" and self.asked >= self.after:
             raise ZeroDivisionError("no thanks")
 

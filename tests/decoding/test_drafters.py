@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoding.drafter import Drafter, DraftRequest
-from decoding.drafters import DRAFTERS
+from decoding.drafter import Drafter, DraftRequest, Observation
 from decoding.drafters.llma import LlmaDrafter
 from decoding.drafters.plain import PlainDrafter
-from decoding.tree import DraftTree
-from tests.decoding.drafting import CONTEXT, REFERENCES, TOKENS, request, started
+from decoding.tree import EMPTY, DraftTree
+from tests.decoding.drafting import CONTEXT, MAKERS, REFERENCES, TOKENS, request, started
 
-MAKERS: dict[str, Callable[[], Drafter]] = dict(DRAFTERS) | {"llma, random ties": lambda: LlmaDrafter(tie_seed=1)}
-every_drafter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+every_drafter = pytest.mark.parametrize(
+    "make", [*MAKERS.values(), lambda: LlmaDrafter(tie_seed=1)], ids=[*MAKERS, "llma, random ties"]
+)
 
 
 def plain(tree: DraftTree) -> list[list[float]]:
@@ -71,7 +71,7 @@ def test_an_answer_after_another_is_drafted_as_by_a_fresh_drafter(
 ) -> None:
     used = make()
     answer(used, request(*before[:2]), before[2])
-    used.observe(before[2])
+    used.observe(Observation(EMPTY, (), before[2][-1:]))
     if reset:
         used.reset()
     assert answer(used, request(*now[:2]), now[2]) == answer(make(), request(*now[:2]), now[2])
@@ -89,15 +89,15 @@ def test_without_references_and_prompt_a_first_token_gets_no_draft(make: Callabl
     assert len(started(make(), []).propose((1,), 8)) == 0
 
 
-@pytest.mark.parametrize("name", DRAFTERS)
+@pytest.mark.parametrize("name", MAKERS)
 @given(references=REFERENCES, prompt=TOKENS, context=CONTEXT, ends=st.sets(st.integers(1, 14)))
 def test_a_draft_depends_on_the_context_only_not_on_how_it_grew(
     name: str, references: list[tuple[int, ...]], prompt: tuple[int, ...], context: tuple[int, ...], ends: set[int]
 ) -> None:
-    grown = started(DRAFTERS[name](), references, prompt)
+    grown = started(MAKERS[name](), references, prompt)
     for end in sorted(ends):
         grown.propose(context[:end], 8)
-    fresh = started(DRAFTERS[name](), references, prompt)
+    fresh = started(MAKERS[name](), references, prompt)
     assert plain(grown.propose(context, 8)) == plain(fresh.propose(context, 8))
 
 

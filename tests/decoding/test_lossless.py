@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoding.drafter import DraftRequest
-from decoding.drafters import DRAFTERS
+from decoding.drafters import make_drafter
 from decoding.loop import DecodeRequest
 from decoding.tree import DraftTree
+from tests.decoding.drafting import MAKERS
 from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDrafter, TreesDrafter, oracles, trees
 from tests.decoding.tiny import (
     ANSWER,
@@ -40,18 +41,18 @@ def test_plain_decoding_gives_what_transformers_generates_with_eager_attention(n
 
 
 @every_architecture
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", MAKERS)
 def test_every_drafter_gives_the_tokens_of_plain_decoding(name: str, drafter: str) -> None:
     for seed in (0, 1):
-        tokens, end = emitted(name, DRAFTERS[drafter](), DecodeRequest(copied_request(name, seed), ANSWER))
+        tokens, end = emitted(name, MAKERS[drafter](), DecodeRequest(copied_request(name, seed), ANSWER))
         assert tokens == plain_answer(name, seed)
         assert end.drafter_error is None
 
 
 @every_architecture
-@pytest.mark.parametrize("drafter", sorted(DRAFTERS.keys() - {"plain", "prompt-lookup"}))
+@pytest.mark.parametrize("drafter", sorted(MAKERS.keys() - {"plain", "prompt-lookup"}))
 def test_drafts_from_a_reference_near_the_answer_are_accepted_and_save_passes(name: str, drafter: str) -> None:
-    steps, _ = events(name, DRAFTERS[drafter](), DecodeRequest(copied_request(name), ANSWER))
+    steps, _ = events(name, MAKERS[drafter](), DecodeRequest(copied_request(name), ANSWER))
     assert sum(step.accepted for step in steps) >= 4
     assert len(steps) == ANSWER - sum(step.accepted for step in steps)
 
@@ -59,8 +60,8 @@ def test_drafts_from_a_reference_near_the_answer_are_accepted_and_save_passes(na
 @every_architecture
 def test_prompt_lookup_has_tokens_accepted_where_the_answer_stands_in_the_prompt(name: str) -> None:
     prompt = prompt_tokens(0) + plain_answer(name)[:30]
-    steps, _ = events(name, DRAFTERS["prompt-lookup"](), DecodeRequest(DraftRequest(prompt), 40))
-    again = events(name, DRAFTERS["plain"](), DecodeRequest(DraftRequest(prompt), 40))[0]
+    steps, _ = events(name, make_drafter("prompt-lookup"), DecodeRequest(DraftRequest(prompt), 40))
+    again = events(name, make_drafter("plain"), DecodeRequest(DraftRequest(prompt), 40))[0]
     assert [token for step in steps for token in step.tokens] == [token for step in again for token in step.tokens]
     assert sum(step.accepted for step in steps) >= 1
 
@@ -129,5 +130,5 @@ def test_with_max_nodes_zero_no_drafter_is_asked() -> None:
 def test_a_corrupt_answer_of_a_drafter_does_not_reach_the_next_answer() -> None:
     drafter = FailingDrafter(plain_answer("llama"), "tokens that are no integers")
     emitted("llama", drafter, DecodeRequest(copied_request("llama"), ANSWER))
-    tokens, end = emitted("llama", DRAFTERS["trie"](), DecodeRequest(copied_request("llama"), ANSWER))
+    tokens, end = emitted("llama", make_drafter("trie"), DecodeRequest(copied_request("llama"), ANSWER))
     assert (tokens, end.drafter_error) == (plain_answer("llama"), None)
