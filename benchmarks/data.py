@@ -29,9 +29,10 @@ class Question:
     paragraph: int
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON lines file. Raises SettingError for anything else."""
     try:
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         raise SettingError(f"{path} cannot be read as JSON lines: {error}") from error
 
@@ -42,7 +43,7 @@ def read_prompts(path: Path, data_format: str | None = None, limit: int | None =
     Spec-Bench has passages and question as lines of one text; each line is a reference.
     Raises SettingError for another form.
     """
-    lines = _lines(path)[:limit]
+    lines = read_lines(path)[:limit]
     if not lines:
         raise SettingError(f"{path} holds no examples")
     found = data_format or ("spec-bench" if "turns" in lines[0] else "llma" if "docs" in lines[0] else "unknown")
