@@ -3,7 +3,7 @@
 Two memory-mapped files. `buckets` holds where each bucket of `records` begins (32 bits); an n-gram's bucket is the
 upper part of its 64-bit hash. A record is plain bytes, and holds the n-gram itself, so that no other's tree can be taken for it:
 
-    n, number of nodes | the n-gram | the nodes' tokens | one byte per node: (parent + 1) << 2 | halvings
+    number of nodes, n | the n-gram | the nodes' tokens | one byte per node: (parent + 1) << 2 | halvings
 
 Tokens are ids plus one in 2 or 3 bytes (indexes/corpus.py). `halvings` says how many times (0 to 3) the node's probability is half
 the one before it. Nothing is trusted: what a lookup reads it validates. Knows neither drafters nor how a store is built.
@@ -42,7 +42,7 @@ def key_hash(key: bytes) -> int:
 
 def pack_record(key: bytes, tree: TokenTree, width: int) -> bytes:
     """The bytes of an n-gram with its tree, at most MAX_NODES nodes."""
-    return bytes((len(key) // width, len(tree))) + key + pack_tree(tree, width)
+    return bytes((len(tree), len(key) // width)) + key + pack_tree(tree, width)
 
 
 def pack_tree(tree: TokenTree, width: int) -> bytes:
@@ -83,8 +83,8 @@ class CrestStore:
         if self._lookups % RELEASE_AFTER == 0:
             self._advise("MADV_DONTNEED")
         end = context[max(0, len(context) - self.max_ngram) :]
-        width, key = self._width, b""
-        if any(not 0 <= token < self.vocabulary for token in end):
+        width = self._width
+        if end and not 0 <= min(end) <= max(end) < self.vocabulary:
             end = end[1 + max(at for at, token in enumerate(end) if not 0 <= token < self.vocabulary) :]
         key = b"".join([(token + 1).to_bytes(width, "big") for token in end])
         for start in range(0, len(key), width):
@@ -100,14 +100,17 @@ class CrestStore:
             return None
         if not low < high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
             raise self._opened.damaged(f"bucket {bucket} reaches from {low} to {high} of {len(self._records)} bytes")
-        data, width, at, wanted = self._records[low:high], self._width, 0, len(key) // self._width
+        data, width, at = self._records[low:high], self._width, 0
+        wanted = bytes((len(key) // width,)) + key
+        if wanted not in data:
+            return None
         while at + 2 < len(data):
-            n, nodes = data[at], data[at + 1]
+            nodes, n = data[at], data[at + 1]
             tree = at + 2 + n * width
             after = tree + nodes * (width + 1)
             if not (0 < n <= self.max_ngram and 0 < nodes <= MAX_NODES and after <= len(data)):
                 break
-            if n == wanted and data[at + 2 : tree] == key:
+            if data[at + 1 : tree] == wanted:
                 return self._tree(data[tree:after], nodes, bucket)
             at = after
         if at != len(data):
@@ -117,10 +120,10 @@ class CrestStore:
     def _tree(self, data: bytes, nodes: int, bucket: int) -> TokenTree:
         tokens = decode_ids(data[: nodes * self._width], self._width) - 1
         links = np.frombuffer(data, np.uint8, nodes, nodes * self._width)
-        parents = (links >> 2).astype(np.int64) - 1
-        if (parents >= _ORDER[:nodes]).any() or tokens.min() < 0 or tokens.max() >= self.vocabulary:
+        # As unsigned numbers negative ids are too great as well. count_nonzero is the quickest way to ask.
+        if np.count_nonzero(tokens.view(np.uint64) >= self.vocabulary) or np.count_nonzero(links >= _TOO_LATE[:nodes]):
             raise self._opened.damaged(f"bucket {bucket} holds a tree that is none, or ids outside the vocabulary")
-        return TokenTree(tokens, parents, _HALVES[np.add.accumulate(links & 3, dtype=np.int64)])
+        return TokenTree(tokens, _PARENTS[links], np.multiply.accumulate(_SHARES[links]))
 
     def _advise(self, advice: str) -> None:
         """Tell the system how the files are read: at random, and (now and then) that what was read can go.
@@ -138,5 +141,6 @@ class CrestStore:
         self._records.close()
 
 
-_ORDER = np.arange(MAX_NODES)
-_HALVES = 0.5 ** np.arange(MAX_HALVINGS * MAX_NODES + 1)
+_TOO_LATE = (4 * np.arange(1, MAX_NODES + 1)).astype(np.uint8)  # the least link of each node that is wrong
+_PARENTS = (np.arange(256) >> 2) - 1
+_SHARES = 0.5 ** (np.arange(256) & MAX_HALVINGS)

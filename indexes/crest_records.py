@@ -91,8 +91,8 @@ class RecordWriter:
         data, at, found = file.read(), 0, []
         while at < len(data):
             key = at + 2
-            tree = key + data[at] * width
-            after = tree + data[at + 1] * (width + 1)
+            tree = key + data[at + 1] * width
+            after = tree + data[at] * (width + 1)
             hashed = key_hash(data[key:tree])
             place = int(np.searchsorted(redundant, np.uint64(hashed)))
             if place == len(redundant) or redundant[place] != hashed:

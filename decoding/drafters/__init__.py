@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from decoding.drafter import Drafter
+from decoding.drafters.crest import CrestDrafter
 from decoding.drafters.llma import LlmaDrafter
 from decoding.drafters.ngram_trie import NgramTrieDrafter
 from decoding.drafters.plain import PlainDrafter
 from decoding.drafters.prompt_lookup import PromptLookupDrafter
+from decoding.drafters.rest import RestDrafter
+from decoding.drafters.suffix_tree import SuffixTreeDrafter
+from indexes.crest import CrestStore
 from indexes.errors import SettingError
+from indexes.suffix_array import RestStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +33,24 @@ class Resources:
 
 NOTHING = Resources()
 
+
+def _datastore(resources: Resources, drafter: str) -> tuple[Path, str]:
+    """The datastore's folder and the tokenizer's hash. Raises SettingError if there is none."""
+    if resources.datastore is None:
+        raise SettingError(
+            f"the drafter {drafter!r} needs a datastore: build one with `python app.py datastore build PATH... "
+            f"--name NAME --kind {drafter}` and choose it with --datastore NAME"
+        )
+    return resources.datastore, resources.tokenizer_hash
+
+
 DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "trie": lambda _: NgramTrieDrafter(),
     "llma": lambda _: LlmaDrafter(),
     "prompt-lookup": lambda _: PromptLookupDrafter(),
+    "suffix": lambda _: SuffixTreeDrafter(),
+    "rest": lambda resources: RestDrafter(RestStore(*_datastore(resources, "rest"))),
+    "crest": lambda resources: CrestDrafter(CrestStore(*_datastore(resources, "crest"))),
     "plain": lambda _: PlainDrafter(),
 }
 
