@@ -97,5 +97,7 @@ def runs(rows: Tokens, n: int) -> tuple[Tokens, Tokens]:
     changed = (rows[1:, :n] != rows[:-1, :n]).any(axis=1)
     starts = np.concatenate(([0], np.flatnonzero(changed) + 1))
     lengths = np.diff(starts, append=len(rows))
-    followed = rows[starts + lengths - 1, n] != 0  # sorted: the last row goes on if any does, and only from a whole n-gram
+    followed = (
+        rows[starts + lengths - 1, n] != 0
+    )  # sorted: the last row goes on if any does, and only from a whole n-gram
     return starts[followed], lengths[followed]

@@ -1,12 +1,14 @@
 """CREST's datastore (crest sec. 4): a hash map on disk from an n-gram to its token tree, read in constant time.
 
 Two memory-mapped files. `buckets` holds where each bucket of `records` begins (32 bits); an n-gram's bucket is the
-upper part of its 64-bit hash. A record is plain bytes, and holds the n-gram itself, so that no other's tree can be taken for it:
+upper part of its 64-bit hash. A record is plain bytes, and holds the n-gram itself, so that no other's tree can be
+taken for it:
 
     number of nodes, n | the n-gram | the nodes' tokens | one byte per node: (parent + 1) << 2 | halvings
 
-Tokens are ids plus one in 2 or 3 bytes (indexes/corpus.py). `halvings` says how many times (0 to 3) the node's probability is half
-the one before it. Nothing is trusted: what a lookup reads it validates. Knows neither drafters nor how a store is built.
+Tokens are ids plus one in 2 or 3 bytes (indexes/corpus.py). `halvings` says how many times (0 to 3) the node's
+probability is half the one before it. Nothing is trusted: what a lookup reads it validates. Knows neither drafters
+nor how a store is built.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Builds CREST's datastore (crest sec. 4.2): the t most common n-grams for each n up to m, each with its token tree.
 
-Texts may be larger than memory: corpus_passes.py takes them a million places at a time, sorted, so that every n-gram, and
-every prefix of its continuations, is one run of rows. A first round counts the n-grams, a second makes the trees of those kept.
+Texts may be larger than memory: corpus_passes.py takes them a million places at a time, sorted, so that every n-gram,
+and every prefix of its continuations, is one run of rows. A first round counts the n-grams, a second makes the trees
+of those kept.
 
 Beyond the paper: an n-gram whose tree is that of its own end (the n-gram without its first token) is left out, since a
 lookup that backs off finds the same; and `least` leaves out continuations that were seen too seldom.

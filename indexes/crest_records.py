@@ -1,7 +1,7 @@
 """Collects CREST's records in the order in which they are made, and writes them in the order of their hashes.
 
-Records wait in PARTS files by the upper bits of their hash, so that one part at a time is in memory; 24 bytes per record
-stay there. A record is left out if the same tree is kept for the end of its n-gram (crest_build.py says why).
+Records wait in PARTS files by the upper bits of their hash, so that one part at a time is in memory; 24 bytes per
+record stay there. A record is left out if the same tree is kept for the end of its n-gram (crest_build.py says why).
 """
 
 from __future__ import annotations

@@ -68,7 +68,17 @@ def read_store(folder: Path) -> Opened:
     """
     if not exists(folder):
         raise IndexStoreError(f"there is no datastore {folder.name!r}; build one: {REBUILD.format(name=folder.name)}")
-    generation, digest = current_generation(folder)
+    current = current_generation(folder)
+    try:
+        return _read(folder, *current)
+    except DamagedIndexError:
+        replaced = current_generation(folder)  # a writer may have replaced the generation that was being opened
+        if replaced == current:
+            raise
+        return _read(folder, *replaced)
+
+
+def _read(folder: Path, generation: Path, digest: str) -> Opened:
     try:
         values = read_manifest(generation, digest, contents=False)
         kind, layout = values["kind"], values["layout"]
@@ -80,7 +90,7 @@ def read_store(folder: Path) -> Opened:
         ) from error
     if layout != LAYOUT:
         raise IndexStoreError(
-            f"the datastore {folder.name!r} has layout {layout!r} of kind {kind!r}; this version reads layout {LAYOUT}; "
+            f"the datastore {folder.name!r} has layout {layout!r} (kind {kind!r}); this version reads {LAYOUT}; "
             f"build it again: {REBUILD.format(name=folder.name)}"
         )
     return Opened(folder.name, generation, values)
@@ -98,13 +108,16 @@ def open_store(folder: Path, kind: str, tokenizer_hash: str) -> Opened:
     if made_with != tokenizer_hash:
         raise IndexStoreError(
             f"the datastore {folder.name!r} was built with another tokenizer ({str(made_with)[:12]!r}, the model's is "
-            f"{tokenizer_hash[:12]!r}): build it again with this model: {REBUILD.format(name=folder.name)} --kind {kind}"
+            f"{tokenizer_hash[:12]!r}): build it again with this model: "
+            f"{REBUILD.format(name=folder.name)} --kind {kind}"
         )
     return opened
 
 
 @contextlib.contextmanager
-def writing_store(folder: Path, kind: str, tokenizer_hash: str, vocabulary: int) -> Iterator[tuple[Path, dict[str, Any]]]:
+def writing_store(
+    folder: Path, kind: str, tokenizer_hash: str, vocabulary: int
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield a folder to write a generation into, and its manifest's values to add to; both become current together.
 
     Leaving by an exception, Ctrl-C too, leaves what was there before and nothing else.

@@ -1,8 +1,8 @@
 """REST's datastore (crest sec. 3.1): all texts as they are, and the order of their suffixes.
 
 Searched by bisection in two memory-mapped files: `text` (indexes/corpus.py) and `order`, the suffix array as 32-bit
-positions. The paper keeps one array per 512 MB of tokens; so does this, in segments of whole texts, because a suffix array
-is built in memory. Sorting is libdivsufsort's (pydivsufsort). Knows no drafter.
+positions. The paper keeps one array per 512 MB of tokens; so does this, in segments of whole texts, because a suffix
+array is built in memory. Sorting is libdivsufsort's (pydivsufsort). Knows no drafter.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class RestStore:
     ) -> tuple[int, TokenTree]:  # fmt: skip
         """The longest match of the context's end, `longest` to `shortest` tokens, and its tree of `limit` nodes.
 
-        The tree merges `most` continuations of `depth` tokens, evenly spread over all in sorted order. The length is 0 and the
-        tree empty where nothing matches. Raises DamagedIndexError for contents that cannot be.
+        The tree merges `most` continuations of `depth` tokens, evenly spread over all in sorted order. The length is
+        0 and the tree empty where nothing matches. Raises DamagedIndexError for contents that cannot be.
         """
         end = context[max(0, len(context) - longest) :]
         if any(not 0 <= token < self.vocabulary for token in end):
@@ -152,7 +152,9 @@ class RestStore:
             share = -(-(high - low) * most // max(total, most))  # rounded up
             for entry in np.linspace(low, high - 1, num=share, dtype=np.int64).tolist():
                 at = self._suffix(segment, entry) + len(key)
-                rows.append(self._text[at : min(at + depth * self._width, segment[1])].ljust(depth * self._width, b"\0"))
+                rows.append(
+                    self._text[at : min(at + depth * self._width, segment[1])].ljust(depth * self._width, b"\0")
+                )
         found = decode_ids(b"".join(rows), self._width).reshape(len(rows), depth)
         found[np.logical_or.accumulate(found == 0, axis=1)] = 0
         if found.size and found.max() > self.vocabulary:

@@ -34,8 +34,8 @@ class Resources:
 NOTHING = Resources()
 
 
-def _datastore(resources: Resources, drafter: str) -> tuple[Path, str]:
-    """The datastore's folder and the tokenizer's hash. Raises SettingError if there is none."""
+def _stored(drafter: str, resources: Resources) -> tuple[Path, str]:
+    """The datastore's folder and the tokenizer's hash. Raises SettingError if none was chosen."""
     if resources.datastore is None:
         raise SettingError(
             f"the drafter {drafter!r} needs a datastore: build one with `python app.py datastore build PATH... "
@@ -49,14 +49,21 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "llma": lambda _: LlmaDrafter(),
     "prompt-lookup": lambda _: PromptLookupDrafter(),
     "suffix": lambda _: SuffixTreeDrafter(),
-    "rest": lambda resources: RestDrafter(RestStore(*_datastore(resources, "rest"))),
-    "crest": lambda resources: CrestDrafter(CrestStore(*_datastore(resources, "crest"))),
+    "rest": lambda resources: RestDrafter(RestStore(*_stored("rest", resources))),
+    "crest": lambda resources: CrestDrafter(CrestStore(*_stored("crest", resources))),
     "plain": lambda _: PlainDrafter(),
 }
 
 
-def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
-    """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
+def check_drafter(name: str, resources: Resources = NOTHING) -> None:
+    """Raises SettingError for an unknown name, or a missing resource; opens nothing."""
     if name not in DRAFTERS:
         raise SettingError(f"unknown drafter {name!r}; choose one of {', '.join(DRAFTERS)}")
+    if name in ("rest", "crest"):
+        _stored(name, resources)
+
+
+def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
+    """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
+    check_drafter(name, resources)
     return DRAFTERS[name](resources)

@@ -1,8 +1,8 @@
 """CREST (crest sec. 4): the stored token tree of the longest stored n-gram that the context ends with.
 
-With `grow` (not in the paper) a tree is grown from its nodes' own n-grams: the children of each node are those that the
-datastore holds below the longest match of context and path, best first by the product of their shares. So a datastore with
-few and flat trees drafts as deep as one with many. Knows nothing of the references of an answer.
+With `grow` (not in the paper) a tree is grown from its nodes' own n-grams: the children of each node are those that
+the datastore holds below the longest match of context and path, best first by the product of their shares. So a
+datastore with few and flat trees drafts as deep as one with many. Knows nothing of the references of an answer.
 """
 
 from __future__ import annotations

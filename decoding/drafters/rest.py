@@ -17,7 +17,8 @@ from indexes.suffix_array import RestStore
 
 @dataclass(slots=True)
 class RestDrafter:
-    """The settings are the paper's (sec. 5.1): matches of `longest` to `shortest` tokens; `most` continuations of `depth` tokens.
+    """The settings are the paper's (sec. 5.1): matches of `longest` to `shortest` tokens; `most` continuations of
+    `depth` tokens.
 
     The `nodes` most frequent prefixes of these are drafted, or max_nodes if that is less.
     """

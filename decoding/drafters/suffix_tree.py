@@ -1,9 +1,9 @@
-"""SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975, sec. 3): expand the likeliest continuations of the best match.
+"""SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975): expand the likeliest continuations of the best match.
 
-Two suffix trees, as in the paper: one of this answer (its references, then its own words so far), one of earlier answers. For
-every match length p of the context's end, a tree is expanded greedily from the match: a node's estimate is
-D(child) = D(parent) * count(child) / count(parent) (eq. 2), at most alpha * p + beta nodes are kept, and none whose
-estimate is below a floor. The tree with the greatest sum of estimates is drafted. The suffix trees are not
+Two suffix trees, as in the paper: one of this answer (its references, then its own words so far), one of earlier
+answers. For every match length p of the context's end, a tree is expanded greedily from the match: a node's estimate
+is D(child) = D(parent) * count(child) / count(parent), at most alpha * p + beta nodes are kept, and none
+whose estimate is below a floor. The tree with the greatest sum of estimates is drafted. The suffix trees are not
 built: their nodes are lists of positions, as in indexes/trie.py.
 """
 
@@ -52,8 +52,8 @@ class _Matches:
 class SuffixTreeDrafter:
     """alpha, beta and floor bound a tree as above; `remember` is how many earlier answers are searched too.
 
-    The defaults of alpha, beta and floor are those of vLLM's suffix decoding. Remembering is off by default: an answer then depends on its own
-    request alone, in speed as well as in words.
+    The defaults of alpha, beta and floor are those of vLLM's suffix decoding. Remembering is off by default: an
+    answer then depends on its own request alone, in speed as well as in words.
     """
 
     alpha: float = 1.0
