@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.datastore_cli import datastore_cli
 from indexes.errors import QuotewrightError, SettingError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+cli.add_typer(datastore_cli, name="datastore")
 
 ProfileOption = Annotated[str | None, typer.Option(help="laptop (default, needs no hub), desktop or gpu.")]
 ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
@@ -36,7 +38,10 @@ RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none
 DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
-DrafterOption = Annotated[str | None, typer.Option(help="trie (default), llma, prompt-lookup or plain.")]
+DrafterOption = Annotated[
+    str | None, typer.Option(help="trie (default), llma, prompt-lookup, suffix, crest, rest or plain.")
+]
+DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
 MaxNodesOption = Annotated[
     int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
 ]
@@ -75,6 +80,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     index: IndexOption = None,
     drafter: DrafterOption = None,
+    datastore: DatastoreOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -88,8 +94,8 @@ def ask(
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
-        index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
-        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        index=index, drafter=drafter, datastore=datastore, profile=profile, max_new_tokens=max_new_tokens,
+        max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -181,6 +187,7 @@ def chat(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
     index: IndexOption = None,
     drafter: DrafterOption = None,
+    datastore: DatastoreOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -193,8 +200,8 @@ def chat(
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(
-        index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
-        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        index=index, drafter=drafter, datastore=datastore, profile=profile, max_new_tokens=max_new_tokens,
+        max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

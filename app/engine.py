@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.answers import Answer, Stats
+from app.datastores import datastore_folder
 from app.devices import choose_device, choose_dtype, default_max_nodes
 from app.models import Say, resolve_model
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import make_drafter
+from decoding.drafters import NOTHING, Resources, check_drafter
 from decoding.loop import never
+from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
@@ -40,10 +42,12 @@ class Engine:
     """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
-        make_drafter(settings.drafter)  # an unknown name is refused now, not after the models are loaded
         self.settings = settings
         self.profile = settings.resolved()
         self.paths = home or paths()
+        self._datastore = datastore_folder(self.paths, settings.datastore)
+        # an unknown name is refused now, not after the models are loaded
+        check_drafter(settings.drafter, Resources(datastore=self._datastore))
         self.device = choose_device(settings.device)
         self.dtype = choose_dtype(settings.dtype, self.device)
         self.max_nodes = default_max_nodes(self.device) if settings.max_nodes is None else settings.max_nodes
@@ -103,6 +107,11 @@ class Engine:
         return self.target.stop_tokens | {self.tokenizer.eos_token_id}
 
     @functools.cached_property
+    def resources(self) -> Resources:
+        """What drafters need beside the request."""
+        return Resources(tokenizer_hash(self.tokenizer), self._datastore) if self._datastore else NOTHING
+
+    @functools.cached_property
     def _answer_writer(self) -> AnswerWriter:
         settings = WritingSettings(
             self.settings.max_new_tokens,
@@ -111,7 +120,7 @@ class Engine:
             self.settings.min_span_words,
             self.settings.stop_repeats,
         )
-        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
+        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self.resources)
 
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""

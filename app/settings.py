@@ -32,6 +32,11 @@ class Paths:
         return self.data / "indexes"
 
     @property
+    def datastores(self) -> Path:
+        """One folder per datastore."""
+        return self.data / "datastores"
+
+    @property
     def uploads(self) -> Path:
         """Files uploaded on the chat page, and their private indexes."""
         return self.data / "uploads"
@@ -64,6 +69,7 @@ class Settings(BaseSettings):
     device: str = "auto"
     dtype: str = "auto"
     drafter: str = "trie"
+    datastore: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
     max_new_tokens: int = Field(default=160, ge=1)
     candidates: int = Field(default=100, ge=1, le=10_000)

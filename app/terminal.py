@@ -97,9 +97,14 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
         f"{report.encoded} new or changed, {report.removed} removed.",
         soft_wrap=True,
     )
-    if report.skipped:
-        out.print(f"Skipped {len(report.skipped)}:")
-    for file, reason in report.skipped.items():
+    print_skipped(report.skipped)
+
+
+def print_skipped(skipped: Mapping[str, str]) -> None:
+    """Which files could not be read, and why."""
+    if skipped:
+        out.print(f"Skipped {len(skipped)}:")
+    for file, reason in skipped.items():
         out.print(Text(visible(f"  {file}: {reason}"), "yellow"), soft_wrap=True)
 
 

@@ -12,7 +12,7 @@ from app.prompt import Prompt, PromptWriter, Turn, fold
 from app.repetition import repetition_start
 from app.spans import Tracer, copied_fraction
 from decoding.drafter import DraftRequest, Reference
-from decoding.drafters import make_drafter
+from decoding.drafters import NOTHING, Resources, make_drafter
 from decoding.loop import DecodeRequest, Event, Finished, decode
 from decoding.target import TargetModel
 
@@ -39,6 +39,7 @@ class AnswerWriter:
     prompts: PromptWriter
     stop_tokens: frozenset[int]
     settings: WritingSettings
+    resources: Resources = NOTHING
 
     def write(
         self,
@@ -63,7 +64,8 @@ class AnswerWriter:
         draft = DraftRequest(prompt.tokens, self._references(answer, turns))
         request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes)
         tokens: list[int] = []
-        for event in decode(self.target, make_drafter(answer.stats.drafter), request, cancelled):
+        drafter = make_drafter(answer.stats.drafter, self.resources)
+        for event in decode(self.target, drafter, request, cancelled):
             answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
             yield answer
             if answer.finished:

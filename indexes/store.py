@@ -89,11 +89,11 @@ class PassageIndex:
         return result
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, what: str = "an index") -> str:
     """The name, if it can be one. Raises SettingError."""
     if not NAME.fullmatch(name):
         raise SettingError(
-            f"{name!r} cannot be the name of an index; use up to 64 letters, digits, '.', '_' and '-', "
+            f"{name!r} cannot be the name of {what}; use up to 64 letters, digits, '.', '_' and '-', "
             "beginning with a letter or digit"
         )
     return name
