@@ -36,7 +36,11 @@ RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none
 DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
-DrafterOption = Annotated[str | None, typer.Option(help="trie (default), llma, prompt-lookup or plain.")]
+DrafterOption = Annotated[str | None, typer.Option(help="trie (default), plain, ... An unknown name lists all.")]
+DraftModelOption = Annotated[
+    str | None,
+    typer.Option(help="For draft-model and ouroboros: a smaller model with the same vocabulary, a hub id or a folder."),
+]
 MaxNodesOption = Annotated[
     int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
 ]
@@ -75,6 +79,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     index: IndexOption = None,
     drafter: DrafterOption = None,
+    draft_model: DraftModelOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -90,6 +95,7 @@ def ask(
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        draft_model=draft_model,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -181,6 +187,7 @@ def chat(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
     index: IndexOption = None,
     drafter: DrafterOption = None,
+    draft_model: DraftModelOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -195,6 +202,7 @@ def chat(
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        draft_model=draft_model,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

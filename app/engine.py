@@ -19,7 +19,7 @@ from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import make_drafter
+from decoding.drafters import NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.loop import never
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
@@ -27,6 +27,7 @@ from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
+    from decoding.draft_model import DraftModel
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
@@ -36,11 +37,22 @@ def silent(_: str) -> None:
     """The default for `say`."""
 
 
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # a broken file raises whatever its parser does
+        raise ModelError(f"no tokenizer could be loaded from {folder}: {error}") from error
+
+
 class Engine:
     """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
-        make_drafter(settings.drafter)  # an unknown name is refused now, not after the models are loaded
+        check_drafter(
+            settings.drafter, settings.draft_model is not None
+        )  # an unknown name is refused now, not after the models are loaded
         self.settings = settings
         self.profile = settings.resolved()
         self.paths = home or paths()
@@ -78,12 +90,7 @@ class Engine:
     @functools.cached_property
     def tokenizer(self) -> Any:
         """The target model's tokenizer."""
-        from transformers import AutoTokenizer
-
-        try:
-            return AutoTokenizer.from_pretrained(self.model_folder, local_files_only=True)
-        except Exception as error:  # a broken file raises whatever its parser does
-            raise ModelError(f"no tokenizer could be loaded from {self.model_folder}: {error}") from error
+        return _load_tokenizer(self.model_folder)
 
     @functools.cached_property
     def target(self) -> HuggingFaceTarget:
@@ -91,6 +98,22 @@ class Engine:
         from decoding.hf_target import HuggingFaceTarget, load_hf_model
 
         return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
+
+    @functools.cached_property
+    def draft_model(self) -> DraftModel:
+        """The small model of some drafters. Raises SettingError if its vocabulary is not the target model's."""
+        from decoding.draft_model import CausalDraftModel, check_same_vocabulary
+        from decoding.hf_target import HuggingFaceTarget, load_hf_model
+
+        name = self.settings.draft_model or ""
+        folder = self._resolve(name)
+        check_same_vocabulary(self.profile.model, self.tokenizer, name, _load_tokenizer(folder))
+        return CausalDraftModel(HuggingFaceTarget(load_hf_model(folder, self.device, self.dtype)))
+
+    def resources(self, drafter: str) -> Resources:
+        """What the drafter of that name needs; a draft model is loaded only for one that does."""
+        needed = drafter in NEEDS_DRAFT_MODEL and self.settings.draft_model
+        return Resources(draft_model=self.draft_model if needed else None)
 
     @functools.cached_property
     def writer(self) -> PromptWriter:
@@ -111,7 +134,7 @@ class Engine:
             self.settings.min_span_words,
             self.settings.stop_repeats,
         )
-        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
+        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self.resources)
 
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
@@ -120,7 +143,7 @@ class Engine:
                 self._say(
                     f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
                 )
-            _ = self.encoder, self.writer, self.stop_tokens
+            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self._cross_encoder
 

@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     device: str = "auto"
     dtype: str = "auto"
     drafter: str = "trie"
+    draft_model: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
     max_new_tokens: int = Field(default=160, ge=1)
     candidates: int = Field(default=100, ge=1, le=10_000)

@@ -12,7 +12,7 @@ from app.prompt import Prompt, PromptWriter, Turn, fold
 from app.repetition import repetition_start
 from app.spans import Tracer, copied_fraction
 from decoding.drafter import DraftRequest, Reference
-from decoding.drafters import make_drafter
+from decoding.drafters import NOTHING, Resources, make_drafter
 from decoding.loop import DecodeRequest, Event, Finished, decode
 from decoding.target import TargetModel
 
@@ -32,13 +32,17 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes answers with one target model; one at a time, for the model holds one sequence."""
+    """Writes answers with one target model; one at a time, for the model holds one sequence.
+
+    `resources` gives what a drafter of some name needs beside the request.
+    """
 
     target: TargetModel
     tokenizer: Any
     prompts: PromptWriter
     stop_tokens: frozenset[int]
     settings: WritingSettings
+    resources: Callable[[str], Resources] = lambda _: NOTHING
 
     def write(
         self,
@@ -63,7 +67,8 @@ class AnswerWriter:
         draft = DraftRequest(prompt.tokens, self._references(answer, turns))
         request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes)
         tokens: list[int] = []
-        for event in decode(self.target, make_drafter(answer.stats.drafter), request, cancelled):
+        drafter = make_drafter(answer.stats.drafter, self.resources(answer.stats.drafter))
+        for event in decode(self.target, drafter, request, cancelled):
             answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
             yield answer
             if answer.finished:
