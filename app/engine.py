@@ -50,9 +50,7 @@ class Engine:
     """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
-        check_drafter(
-            settings.drafter, settings.draft_model is not None
-        )  # an unknown name is refused now, not after the models are loaded
+        check_drafter(settings.drafter, settings.draft_model is not None)  # now, not after models are loaded
         self.settings = settings
         self.profile = settings.resolved()
         self.paths = home or paths()
@@ -102,7 +100,8 @@ class Engine:
     @functools.cached_property
     def draft_model(self) -> DraftModel:
         """The small model of some drafters. Raises SettingError if its vocabulary is not the target model's."""
-        from decoding.draft_model import CausalDraftModel, check_same_vocabulary
+        from decoding.causal_draft_model import CausalDraftModel
+        from decoding.draft_model import check_same_vocabulary
         from decoding.hf_target import HuggingFaceTarget, load_hf_model
 
         name = self.settings.draft_model or ""
