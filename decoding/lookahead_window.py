@@ -26,14 +26,16 @@ class LookaheadWindow:
     """`columns` is the paper's W, `n` its n-gram size N, at least 2. Level 0 begins with random tokens of `text`;
     without columns or text the window is empty.
 
-    The first level fills up first: for N - 2 steps no n-gram is complete.
+    For the first N - 2 steps the levels fill up and no n-gram is complete. In each of these the text grows over the
+    first column, so N - 2 columns more are there to begin with.
     """
 
     def __init__(self, columns: int, n: int, text: Sequence[int], seed: int = 0) -> None:
         self.n = n
+        self._filling = n - 2
         self._columns: list[list[int]] = []
         if columns > 0 and text:
-            guesses = random.Random(seed).choices(text, k=columns - 1)
+            guesses = random.Random(seed).choices(text, k=columns + n - 3)
             # Column 0 lacks its level 0, which is the root: the last token of the text so far.
             self._columns = [[], *([guess] for guess in guesses)]
 
@@ -49,12 +51,12 @@ class LookaheadWindow:
     def update(self, root: int, tree: DraftTree, choices: Sequence[int], pool: PhrasePool) -> None:
         """Read the model's `choices` (N + 1,) after the root, the token `root`, and after each node of the tree."""
         children = children_of(tree)
-        above = ROOT
-        for at, column in enumerate(self._columns):
+        above, before = ROOT, [list(column) for column in self._columns]
+        for at, column in enumerate(before):
             if at:
                 head = children.get((above, column[0]))
                 if head is None:
-                    return
+                    break
                 above = head
             below = column[1:] if at else column
             path = follow(children, above, below)
@@ -65,6 +67,9 @@ class LookaheadWindow:
                 pool.add(grown)
                 grown = grown[1:]
             self._columns[at] = grown if at else grown[1:]
+        if self._filling and self._columns[1:] and self._columns[1] != before[1]:
+            self._filling -= 1
+            self._columns = [self._columns[1][1:], *self._columns[2:]]
 
 
 def window_shape(columns: int, n: int, max_nodes: int) -> tuple[int, int]:

@@ -36,7 +36,7 @@ class LookaheadDrafter:
         self.columns = columns
         self.n = n
         self.candidates = candidates
-        self._pool = PhrasePool(candidates)
+        self.pool = PhrasePool(candidates)
         self._prompt: tuple[int, ...] = ()
         self._root: int | None = None
         self._window: LookaheadWindow | None = None
@@ -54,7 +54,7 @@ class LookaheadDrafter:
             return EMPTY
         window = self._window_for(max_nodes)
         grown = GrowingTree(max_nodes - min(self._window_nodes, self._share(max_nodes)))
-        for rank, tail in enumerate(self._pool.newest(root, self.candidates)):
+        for rank, tail in enumerate(self.pool.newest(root, self.candidates)):
             grown.add_chain(ROOT, tail, CANDIDATE_PROB / (rank + 1), DECAY)
         grown.max_nodes = max_nodes
         window.place(grown)
@@ -77,10 +77,10 @@ class LookaheadDrafter:
         """Take new n-grams from the target's choices in the window. A replayed record has none."""
         root, self._root = self._root, observed.tokens[-1]
         if observed.choices is not None and self._window is not None and root is not None:
-            self._window.update(root, observed.tree, observed.choices, self._pool)
+            self._window.update(root, observed.tree, observed.choices, self.pool)
 
     def reset(self) -> None:
         """Drop pool and window."""
-        self._pool.reset()
+        self.pool.reset()
         self._prompt, self._root, self._window = (), None, None
         self._window_nodes = self._made_for = 0

@@ -73,19 +73,19 @@ class OuroborosDrafter:
     likely: ClassVar[int] = 0
     model: DraftModel
     settings: OuroborosSettings = OuroborosSettings()
-    _pool: PhrasePool = field(init=False)
+    pool: PhrasePool = field(init=False)
     _window: LookaheadWindow | None = None
     _prompt: tuple[int, ...] = ()
     _draft: tuple[int, ...] = ()
     _used: tuple[Tail, ...] = ()
 
     def __post_init__(self) -> None:
-        self._pool = PhrasePool(self.settings.phrases)
+        self.pool = PhrasePool(self.settings.phrases)
 
     def start(self, request: DraftRequest) -> None:
         """Begin an answer, with the phrases of earlier ones if warm."""
         if not self.settings.warm_start:
-            self._pool.reset()
+            self.pool.reset()
         self._prompt = request.prompt
         self._window = LookaheadWindow(self.settings.columns, self.settings.beta, request.prompt)
         self._draft, self._used = (), ()
@@ -98,7 +98,7 @@ class OuroborosDrafter:
         self._draft = self._sentence([*self._prompt, *context], max_nodes)
         if not self._draft:
             return EMPTY
-        self._used = tuple(self._pool.newest(self._draft[-1], self.settings.suffixes))
+        self._used = tuple(self.pool.newest(self._draft[-1], self.settings.suffixes))
         grown = GrowingTree(max_nodes)
         end = grown.add_chain(ROOT, self._draft, DECAY, DECAY)
         for rank, tail in enumerate(self._used):
@@ -120,7 +120,7 @@ class OuroborosDrafter:
         """What one pass of the small model writes: the phrase that agrees longest, and one token more (eq. 5, 6)."""
         grown = GrowingTree(self.settings.phrases * self.settings.beta)
         if self.settings.phrase_drafting:
-            for tail in self._pool.newest(text[-1], self.settings.phrases):
+            for tail in self.pool.newest(text[-1], self.settings.phrases):
                 grown.add_chain(ROOT, tail)
         grown.max_nodes += self.settings.columns * self.settings.beta
         if self._window:
@@ -129,7 +129,7 @@ class OuroborosDrafter:
         tree = limited(grown.tree(), grown.max_nodes, deepest, self.model.vocabulary)
         choices = self.model.choices(text, tree)
         if self._window:
-            self._window.update(text[-1], tree, choices, self._pool)
+            self._window.update(text[-1], tree, choices, self.pool)
         return verify_greedy(tree, choices).tokens if self.settings.phrase_drafting else (choices[0],)
 
     def observe(self, observed: Observation) -> None:
@@ -156,18 +156,18 @@ class OuroborosDrafter:
         beta = self.settings.beta
         for start in range(accepted + 1, len(written) - beta + 1):
             if all(agreed[start : start + beta - 1]):
-                self._pool.add(written[start : start + beta])
+                self.pool.add(written[start : start + beta])
 
     def _refine(self, first: int, tail: Tail, end: int, path: Sequence[int], choices: Sequence[int]) -> None:
         """Replace a used phrase by the target's outputs in its place; one that was cut stays as it is."""
         if len(path) < len(tail):
             return
-        self._pool.remove((first, *tail))
-        self._pool.add((first, *(choices[node + 1] for node in (end, *path[:-1]))))
+        self.pool.remove((first, *tail))
+        self.pool.add((first, *(choices[node + 1] for node in (end, *path[:-1]))))
 
     def reset(self) -> None:
         """Drop the pool, the prompt, and the small model's reading of it."""
-        self._pool.reset()
+        self.pool.reset()
         self._window = None
         self._prompt, self._draft, self._used = (), (), ()
         self.model.reset()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
 from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters import DRAFTERS, Resources, make_drafter
+from tests.decoding.scripted import RuledDraftModel
 
-RESOURCES = Resources()
+D = TypeVar("D", bound=Drafter)
+
+RESOURCES = Resources(draft_model=RuledDraftModel())
 MAKERS: dict[str, Callable[[], Drafter]] = {name: partial(make_drafter, name, RESOURCES) for name in DRAFTERS}
+
+# These learn from the target's outputs or ask a model, and do not copy from references.
+NOT_COPYING = frozenset({"token-recycling", "lookahead", "draft-model", "ouroboros"})
+# These keep phrases from answer to answer, and find new ones while they draft.
+WARM = frozenset({"ouroboros"})
 
 TOKENS = st.lists(st.integers(0, 3), max_size=25).map(tuple)
 REFERENCES = st.lists(TOKENS, max_size=4)
@@ -22,6 +31,6 @@ def request(references: Sequence[Sequence[int]], prompt: Sequence[int] = ()) -> 
     return DraftRequest(tuple(prompt), tuple(Reference(tuple(tokens)) for tokens in references))
 
 
-def started(drafter: Drafter, references: Sequence[Sequence[int]], prompt: Sequence[int] = ()) -> Drafter:
+def started(drafter: D, references: Sequence[Sequence[int]], prompt: Sequence[int] = ()) -> D:
     drafter.start(request(references, prompt))
     return drafter
