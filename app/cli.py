@@ -38,10 +38,12 @@ RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none
 DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
-DrafterOption = Annotated[
-    str | None, typer.Option(help="trie (default), llma, prompt-lookup, suffix, crest, rest or plain.")
-]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
+DrafterOption = Annotated[str | None, typer.Option(help="trie (default), plain, ... An unknown name lists all.")]
+DraftModelOption = Annotated[
+    str | None,
+    typer.Option(help="For draft-model and ouroboros: a smaller model with the same vocabulary, a hub id or a folder."),
+]
 MaxNodesOption = Annotated[
     int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
 ]
@@ -81,6 +83,7 @@ def ask(
     index: IndexOption = None,
     drafter: DrafterOption = None,
     datastore: DatastoreOption = None,
+    draft_model: DraftModelOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -94,8 +97,9 @@ def ask(
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
-        index=index, drafter=drafter, datastore=datastore, profile=profile, max_new_tokens=max_new_tokens,
-        max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
+        max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
+        reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -188,6 +192,7 @@ def chat(
     index: IndexOption = None,
     drafter: DrafterOption = None,
     datastore: DatastoreOption = None,
+    draft_model: DraftModelOption = None,
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
@@ -200,8 +205,9 @@ def chat(
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(
-        index=index, drafter=drafter, datastore=datastore, profile=profile, max_new_tokens=max_new_tokens,
-        max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
+        max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
+        reranker=reranker, device=device, dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

@@ -20,7 +20,7 @@ from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import NOTHING, Resources, check_drafter
+from decoding.drafters import NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.loop import never
 from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
@@ -29,6 +29,7 @@ from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
+    from decoding.draft_model import DraftModel
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
@@ -36,6 +37,15 @@ if TYPE_CHECKING:
 
 def silent(_: str) -> None:
     """The default for `say`."""
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # a broken file raises whatever its parser does
+        raise ModelError(f"no tokenizer could be loaded from {folder}: {error}") from error
 
 
 class Engine:
@@ -47,7 +57,7 @@ class Engine:
         self.paths = home or paths()
         self._datastore = datastore_folder(self.paths, settings.datastore)
         # an unknown name is refused now, not after the models are loaded
-        check_drafter(settings.drafter, Resources(datastore=self._datastore))
+        check_drafter(settings.drafter, Resources(datastore=self._datastore), settings.draft_model is not None)
         self.device = choose_device(settings.device)
         self.dtype = choose_dtype(settings.dtype, self.device)
         self.max_nodes = default_max_nodes(self.device) if settings.max_nodes is None else settings.max_nodes
@@ -82,12 +92,7 @@ class Engine:
     @functools.cached_property
     def tokenizer(self) -> Any:
         """The target model's tokenizer."""
-        from transformers import AutoTokenizer
-
-        try:
-            return AutoTokenizer.from_pretrained(self.model_folder, local_files_only=True)
-        except Exception as error:  # a broken file raises whatever its parser does
-            raise ModelError(f"no tokenizer could be loaded from {self.model_folder}: {error}") from error
+        return _load_tokenizer(self.model_folder)
 
     @functools.cached_property
     def target(self) -> HuggingFaceTarget:
@@ -95,6 +100,29 @@ class Engine:
         from decoding.hf_target import HuggingFaceTarget, load_hf_model
 
         return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
+
+    @functools.cached_property
+    def draft_model(self) -> DraftModel:
+        """The small model of some drafters. Raises SettingError if its vocabulary is not the target model's."""
+        from decoding.causal_draft_model import CausalDraftModel
+        from decoding.draft_model import check_same_vocabulary
+        from decoding.hf_target import HuggingFaceTarget, load_hf_model
+
+        name = self.settings.draft_model or ""
+        folder = self._resolve(name)
+        check_same_vocabulary(self.profile.model, self.tokenizer, name, _load_tokenizer(folder))
+        return CausalDraftModel(HuggingFaceTarget(load_hf_model(folder, self.device, self.dtype)))
+
+    @functools.cached_property
+    def _tokenizer_hash(self) -> str:
+        return tokenizer_hash(self.tokenizer)
+
+    def resources(self, drafter: str) -> Resources:
+        """What the drafter of that name needs; a draft model is loaded only for one that does."""
+        needed = drafter in NEEDS_DRAFT_MODEL and self.settings.draft_model
+        return Resources(
+            self._tokenizer_hash if self._datastore else "", self._datastore, self.draft_model if needed else None
+        )
 
     @functools.cached_property
     def writer(self) -> PromptWriter:
@@ -105,11 +133,6 @@ class Engine:
     def stop_tokens(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self.target.stop_tokens | {self.tokenizer.eos_token_id}
-
-    @functools.cached_property
-    def resources(self) -> Resources:
-        """What drafters need beside the request."""
-        return Resources(tokenizer_hash(self.tokenizer), self._datastore) if self._datastore else NOTHING
 
     @functools.cached_property
     def _answer_writer(self) -> AnswerWriter:
@@ -129,7 +152,7 @@ class Engine:
                 self._say(
                     f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
                 )
-            _ = self.encoder, self.writer, self.stop_tokens
+            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self._cross_encoder
 

@@ -70,6 +70,7 @@ class Settings(BaseSettings):
     dtype: str = "auto"
     drafter: str = "trie"
     datastore: str | None = None
+    draft_model: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
     max_new_tokens: int = Field(default=160, ge=1)
     candidates: int = Field(default=100, ge=1, le=10_000)

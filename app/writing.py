@@ -32,14 +32,17 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes answers with one target model; one at a time, for the model holds one sequence."""
+    """Writes answers with one target model; one at a time, for the model holds one sequence.
+
+    `resources` gives what a drafter of some name needs beside the request.
+    """
 
     target: TargetModel
     tokenizer: Any
     prompts: PromptWriter
     stop_tokens: frozenset[int]
     settings: WritingSettings
-    resources: Resources = NOTHING
+    resources: Callable[[str], Resources] = lambda _: NOTHING
 
     def write(
         self,
@@ -64,7 +67,7 @@ class AnswerWriter:
         draft = DraftRequest(prompt.tokens, self._references(answer, turns))
         request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes)
         tokens: list[int] = []
-        drafter = make_drafter(answer.stats.drafter, self.resources)
+        drafter = make_drafter(answer.stats.drafter, self.resources(answer.stats.drafter))
         for event in decode(self.target, drafter, request, cancelled):
             answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
             yield answer

@@ -104,7 +104,9 @@ class Oracle:
             for begin in range(len(text)):
                 if self.jump or (begin and text[begin - 1] == context[-1]):
                     length = 0
-                    while length < len(coming) and begin + length < len(text) and text[begin + length] == coming[length]:
+                    while (
+                        length < len(coming) and begin + length < len(text) and text[begin + length] == coming[length]
+                    ):
                         length += 1
                     best = max(best, length)
         return chain(coming[:best]) if best else EMPTY

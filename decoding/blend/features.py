@@ -125,9 +125,7 @@ def featurise(
     depth                    how many tokens it has beyond the answer
     candidates, best_place   (MAX_CANDIDATES,) are filled: each one's token, and the place of its best match or -1
     """
-    following, total = find_candidates(
-        session, matched, count, recent, known, answers, passages, slot_of, candidates
-    )
+    following, total = find_candidates(session, matched, count, recent, known, answers, passages, slot_of, candidates)
     after_answers, after_passages = np.empty(total, np.float32), np.empty(total, np.float32)
     order_a = probabilities(answers, recent, known, slot_of, candidates, total, after_answers)
     order_p = probabilities(passages, recent, known, slot_of, candidates, total, after_passages)

@@ -73,5 +73,7 @@ def load_scorer(path: Path = SHIPPED) -> Scorer:
         if not all(np.isfinite(array).all() for array in scorer):
             raise ValueError("not all of its numbers are finite")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SettingError(f"{path} holds no numbers for the blend drafter: {error}; python -m benchmarks fit") from error
+        raise SettingError(
+            f"{path} holds no numbers for the blend drafter: {error}; python -m benchmarks fit"
+        ) from error
     return scorer

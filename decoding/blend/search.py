@@ -20,7 +20,13 @@ _FLOOR = -8.0  # log probability below which a path is not worth a node
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def search(
-    session: Session, answers: NgramCounts, passages: NgramCounts, scorer: Scorer, shift: float, most: int, slot_of: Array
+    session: Session,
+    answers: NgramCounts,
+    passages: NgramCounts,
+    scorer: Scorer,
+    shift: float,
+    most: int,
+    slot_of: Array,
 ) -> tuple[Array, Array, Array, Array]:
     """The likeliest tree of up to `most` nodes after the answer so far: tokens, parents, probs, sources, each (N,).
 

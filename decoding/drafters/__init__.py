@@ -6,14 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoding.draft_model import DraftModel
 from decoding.drafter import Drafter
 from decoding.drafters.crest import CrestDrafter
+from decoding.drafters.draft_model import DraftModelDrafter
 from decoding.drafters.llma import LlmaDrafter
+from decoding.drafters.lookahead import LookaheadDrafter
 from decoding.drafters.ngram_trie import NgramTrieDrafter
+from decoding.drafters.ouroboros import OuroborosDrafter
 from decoding.drafters.plain import PlainDrafter
 from decoding.drafters.prompt_lookup import PromptLookupDrafter
 from decoding.drafters.rest import RestDrafter
 from decoding.drafters.suffix_tree import SuffixTreeDrafter
+from decoding.drafters.token_recycling import TokenRecyclingDrafter
 from indexes.crest import CrestStore
 from indexes.errors import SettingError
 from indexes.suffix_array import RestStore
@@ -25,10 +30,12 @@ class Resources:
 
     tokenizer_hash  names the target's tokenizer: a datastore made with another one is refused
     datastore       a folder made by `python app.py datastore build`
+    draft_model     a smaller model with the target's vocabulary
     """
 
     tokenizer_hash: str = ""
     datastore: Path | None = None
+    draft_model: DraftModel | None = None
 
 
 NOTHING = Resources()
@@ -44,6 +51,14 @@ def _stored(drafter: str, resources: Resources) -> tuple[Path, str]:
     return resources.datastore, resources.tokenizer_hash
 
 
+NEEDS_DRAFT_MODEL = frozenset({"draft-model", "ouroboros"})
+
+
+def _draft_model(resources: Resources) -> DraftModel:
+    assert resources.draft_model is not None  # check_drafter has seen to it
+    return resources.draft_model
+
+
 DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "trie": lambda _: NgramTrieDrafter(),
     "llma": lambda _: LlmaDrafter(),
@@ -51,6 +66,10 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "suffix": lambda _: SuffixTreeDrafter(),
     "rest": lambda resources: RestDrafter(RestStore(*_stored("rest", resources))),
     "crest": lambda resources: CrestDrafter(CrestStore(*_stored("crest", resources))),
+    "token-recycling": lambda _: TokenRecyclingDrafter(),
+    "lookahead": lambda _: LookaheadDrafter(),
+    "draft-model": lambda resources: DraftModelDrafter(_draft_model(resources)),
+    "ouroboros": lambda resources: OuroborosDrafter(_draft_model(resources)),
     "plain": lambda _: PlainDrafter(),
 }
 
@@ -63,7 +82,31 @@ def check_drafter(name: str, resources: Resources = NOTHING) -> None:
         _stored(name, resources)
 
 
+def check_drafter(name: str, has_draft_model: bool) -> None:
+    """Refuse at once what could only fail after models are loaded. Raises SettingError."""
+    if name not in DRAFTERS:
+        raise SettingError(f"unknown drafter {name!r}; choose one of {', '.join(DRAFTERS)}")
+    if name in NEEDS_DRAFT_MODEL and not has_draft_model:
+        raise SettingError(
+            f"the drafter {name!r} needs a draft model; give a smaller model with the same vocabulary: --draft-model ID"
+        )
+
+
 def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
     """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
-    check_drafter(name, resources)
+
+
+def check_drafter(name: str, resources: Resources = NOTHING, draft_model: bool = False) -> None:
+    """Refuse at once what could only fail after models are loaded; opens nothing.
+
+    `draft_model` says whether one will be there. Raises SettingError for an unknown name or a missing resource.
+    """
+    if name not in DRAFTERS:
+        raise SettingError(f"unknown drafter {name!r}; choose one of {', '.join(DRAFTERS)}")
+    if name in ("rest", "crest"):
+        _stored(name, resources)
+    if name in NEEDS_DRAFT_MODEL and not draft_model:
+        raise SettingError(
+            f"the drafter {name!r} needs a draft model; give a smaller model with the same vocabulary: --draft-model ID"
+        )
     return DRAFTERS[name](resources)

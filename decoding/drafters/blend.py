@@ -68,9 +68,7 @@ class BlendDrafter:
         self._emit(context)
         if max_nodes <= 0 or not self._answer:
             return EMPTY
-        found = search(
-            self._session, self._answers, self._passages, self._scorer, self._shift, max_nodes, self._slots
-        )
+        found = search(self._session, self._answers, self._passages, self._scorer, self._shift, max_nodes, self._slots)
         return DraftTree(*found)
 
     def _emit(self, context: Sequence[int]) -> None:

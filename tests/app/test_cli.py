@@ -96,6 +96,7 @@ def test_an_unknown_index_names_the_command_that_makes_it(home: Path) -> None:
     ("arguments", "words"),
     [
         (["ask", "x", "--drafter", "crystal-ball"], ["crystal-ball", "trie", "plain"]),
+        (["ask", "x", "--drafter", "ouroboros"], ["'ouroboros' needs a draft model", "--draft-model ID"]),
         (["ask", "x", "--profile", "huge"], ["unknown profile 'huge'", "laptop, desktop, gpu"]),
         (["ask", "  ", "--index", "notes"], ["the question is empty"]),
         (["ask", "x", "--index", "../x"], ["cannot be the name of an index"]),

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoding.drafter import DraftRequest, Observation
-from decoding.drafters import make_drafter
+from decoding.drafters import DRAFTERS, make_drafter
 from decoding.drafters.ngram_trie import NgramTrieDrafter
 from decoding.drafters.plain import PlainDrafter
 from decoding.hf_target import HuggingFaceTarget
@@ -232,5 +232,5 @@ def test_make_drafter_makes_the_drafter_of_that_name() -> None:
 
 
 def test_an_unknown_drafter_is_refused_with_the_names_to_choose_from() -> None:
-    with pytest.raises(SettingError, match=r"unknown drafter 'magic'; choose one of trie, llma, prompt-lookup, plain"):
+    with pytest.raises(SettingError, match=f"unknown drafter 'magic'; choose one of {', '.join(DRAFTERS)}"):
         make_drafter("magic")

@@ -11,7 +11,7 @@ from decoding.drafter import DraftRequest
 from decoding.drafters import make_drafter
 from decoding.loop import DecodeRequest
 from decoding.tree import DraftTree
-from tests.decoding.drafting import MAKERS, STORES
+from tests.decoding.drafting import MAKERS, NOT_COPYING, STORES
 from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDrafter, TreesDrafter, oracles, trees
 from tests.decoding.tiny import (
     ANSWER,
@@ -50,7 +50,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(name: str, drafter: st
 
 
 @every_architecture
-@pytest.mark.parametrize("drafter", sorted(MAKERS.keys() - {"plain", "prompt-lookup", *STORES}))
+@pytest.mark.parametrize("drafter", sorted(MAKERS.keys() - {"plain", "prompt-lookup", *STORES} - NOT_COPYING))
 def test_drafts_from_a_reference_near_the_answer_are_accepted_and_save_passes(name: str, drafter: str) -> None:
     steps, _ = events(name, MAKERS[drafter](), DecodeRequest(copied_request(name), ANSWER))
     assert sum(step.accepted for step in steps) >= 4
