@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.sampling_options import MinPOption, PenaltyOption, SampleTopKOption, SeedOption, TemperatureOption, TopPOption
 from indexes.errors import QuotewrightError, SettingError
 
 if TYPE_CHECKING:
@@ -84,12 +85,20 @@ def ask(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    temperature: TemperatureOption = None,
+    top_p: TopPOption = None,
+    sample_top_k: SampleTopKOption = None,
+    min_p: MinPOption = None,
+    repetition_penalty: PenaltyOption = None,
+    seed: SeedOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -190,11 +199,19 @@ def chat(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    temperature: TemperatureOption = None,
+    top_p: TopPOption = None,
+    sample_top_k: SampleTopKOption = None,
+    min_p: MinPOption = None,
+    repetition_penalty: PenaltyOption = None,
+    seed: SeedOption = None,
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
         top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

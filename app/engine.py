@@ -21,6 +21,7 @@ from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
 from decoding.drafters import make_drafter
 from decoding.loop import never
+from decoding.sampling import Sampling
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
@@ -42,6 +43,14 @@ class Engine:
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
         make_drafter(settings.drafter)  # an unknown name is refused now, not after the models are loaded
         self.settings = settings
+        self.sampling = Sampling(
+            settings.temperature,
+            settings.top_p,
+            settings.sample_top_k,
+            settings.min_p,
+            settings.repetition_penalty,
+            settings.seed,
+        )
         self.profile = settings.resolved()
         self.paths = home or paths()
         self.device = choose_device(settings.device)
@@ -110,6 +119,7 @@ class Engine:
             self.profile.history_turns,
             self.settings.min_span_words,
             self.settings.stop_repeats,
+            self.sampling,
         )
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
 

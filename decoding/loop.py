@@ -14,10 +14,12 @@ from typing import Literal, TypeVar
 
 import torch
 
+from decoding.choices import choose
 from decoding.drafter import Drafter, DraftRequest, Observation
+from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
-from decoding.tree import EMPTY, DraftTree, Ints, limited
-from decoding.verify import verify_greedy
+from decoding.tree import EMPTY, ROOT, DraftTree, Ints, limited
+from decoding.verify import verify
 from indexes.errors import PromptTooLongError, SettingError
 
 logger = logging.getLogger(__name__)
@@ -31,12 +33,14 @@ class DecodeRequest:
     """What to decode and when to end.
 
     max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off.
+    sampling is how the target's words are chosen: greedily unless it says otherwise.
     """
 
     draft: DraftRequest
     max_new_tokens: int = 256
     stop_tokens: frozenset[int] = frozenset()
     max_nodes: int = 16
+    sampling: Sampling = GREEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,12 @@ def never() -> bool:
 
 
 @torch.inference_mode()
-def _choices(logits: torch.Tensor, likely: int = 0) -> tuple[list[int], Ints | None]:
-    """The target's token after each row of `logits` (N + 1, V), and if asked its (N + 1, K) likeliest ones."""
-    choices: list[int] = logits.argmax(dim=-1).tolist()  # the one host-device read of a step
-    if not likely:
-        return choices, None
-    return choices, logits.topk(min(likely, logits.shape[-1]), dim=-1).indices.cpu().numpy()
+def _likely(logits: torch.Tensor, count: int) -> Ints | None:
+    """The (N + 1, K) likeliest tokens after each row of `logits` (N + 1, V); costs nothing unless asked for."""
+    if not count:
+        return None
+    likely: Ints = logits.topk(min(count, logits.shape[-1]), dim=-1).indices.cpu().numpy()
+    return likely
 
 
 class _GuardedDrafter:
@@ -129,10 +133,11 @@ def _check(target: TargetModel, request: DecodeRequest) -> None:
 def decode(
     target: TargetModel, drafter: Drafter, request: DecodeRequest, cancelled: Callable[[], bool] = never
 ) -> Iterator[Event]:
-    """Decode greedily, yielding one `Step` per forward pass and `Finished` at the end.
+    """Decode, yielding one `Step` per forward pass and `Finished` at the end.
 
     `cancelled` is asked before every forward pass, so a cancelled answer ends within one.
-    Raises SettingError and PromptTooLongError before any work is done.
+    Raises SettingError and PromptTooLongError before any work is done, and ModelError when the target's logits are no
+    numbers.
     """
     _check(target, request)
     room = target.context_limit - len(request.draft.prompt)
@@ -159,8 +164,9 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     start = time.perf_counter()
     guarded = _GuardedDrafter(drafter, request.draft)
     drafted = time.perf_counter()
-    tokens, _ = _choices(target.prefill(request.draft.prompt)[None])
-    return Step(tuple(tokens), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
+    logits = target.prefill(request.draft.prompt)[None]
+    token = choose(logits, EMPTY, request.draft.prompt, request.sampling)[0]
+    return Step((token,), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
 
 
 def _step(
@@ -171,10 +177,15 @@ def _step(
     max_depth = limit - len(emitted) - 1
     tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
     drafted = time.perf_counter()
-    choices, likely = _choices(target.forward(emitted[-1], tree), drafter.likely)
-    verified = verify_greedy(tree, choices)
+    logits = target.forward(emitted[-1], tree)
+    choices = choose(logits, tree, (*request.draft.prompt, *emitted), request.sampling)
+    verified = verify(tree, choices)
     target.keep(verified.path)
-    drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(choices), likely))
+    shown = list(choices.likeliest)
+    for node, token in zip((ROOT, *verified.path), verified.tokens, strict=True):
+        shown[node + 1] = token
+    likely = _likely(logits, drafter.likely)
+    drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(shown), likely))
     sources = tuple(tree.sources[list(verified.path)].tolist())
     end = time.perf_counter()
     return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)
