@@ -20,7 +20,7 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
 from decoding.tree import EMPTY, ROOT, DraftTree, Ints, limited
 from decoding.verify import verify
-from indexes.errors import PromptTooLongError, SettingError
+from indexes.errors import ModelError, PromptTooLongError, SettingError
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,8 @@ class _GuardedDrafter:
 
     @property
     def likely(self) -> int:
-        return self._guard(lambda: self._drafter.likely) or 0
+        """How many likeliest tokens to show it; whatever it says, a number that can be shown."""
+        return self._guard(lambda: max(0, int(self._drafter.likely))) or 0
 
     def _guard(self, call: Callable[[], T]) -> T | None:
         if self.error is not None:
@@ -177,18 +178,31 @@ def _step(
     max_depth = limit - len(emitted) - 1
     tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
     drafted = time.perf_counter()
+    try:
+        seen, logits = _verify(target, request, emitted, tree)
+    except ModelError:
+        if not len(tree):
+            raise
+        # A drafted token whose keys or values are no numbers spoils every row, for zero times NaN is NaN.
+        seen, logits = _verify(target, request, emitted, EMPTY)
+    target.keep(seen.path)
+    sources = tuple(seen.tree.sources[list(seen.path)].tolist())
+    drafter.observe(replace(seen, likely=_likely(logits, drafter.likely)))
+    end = time.perf_counter()
+    return Step(seen.tokens, len(tree), len(seen.path), sources, drafted - start, end - start)
+
+
+def _verify(
+    target: TargetModel, request: DecodeRequest, emitted: list[int], tree: DraftTree
+) -> tuple[Observation, torch.Tensor]:
+    """One forward pass: what it showed, and its logits (N + 1, V). Raises ModelError when the target has no choice."""
     logits = target.forward(emitted[-1], tree)
     choices = choose(logits, tree, (*request.draft.prompt, *emitted), request.sampling)
     verified = verify(tree, choices)
-    target.keep(verified.path)
     shown = list(choices.likeliest)
     for node, token in zip((ROOT, *verified.path), verified.tokens, strict=True):
         shown[node + 1] = token
-    likely = _likely(logits, drafter.likely)
-    drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(shown), likely))
-    sources = tuple(tree.sources[list(verified.path)].tolist())
-    end = time.perf_counter()
-    return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)
+    return Observation(tree, verified.path, verified.tokens, tuple(shown)), logits
 
 
 def _cut(step: Step, request: DecodeRequest, remaining: int, room: int) -> tuple[Step, FinishReason | None]:
