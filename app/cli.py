@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.datastore_cli import datastore_cli
+from app.sampling_options import MinPOption, PenaltyOption, SampleTopKOption, SeedOption, TemperatureOption, TopPOption
 from indexes.errors import QuotewrightError, SettingError
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ def ask(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    temperature: TemperatureOption = None,
+    top_p: TopPOption = None,
+    sample_top_k: SampleTopKOption = None,
+    min_p: MinPOption = None,
+    repetition_penalty: PenaltyOption = None,
+    seed: SeedOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
@@ -100,6 +107,8 @@ def ask(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
         reranker=reranker, device=device, dtype=dtype,
+        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -202,12 +211,20 @@ def chat(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    temperature: TemperatureOption = None,
+    top_p: TopPOption = None,
+    sample_top_k: SampleTopKOption = None,
+    min_p: MinPOption = None,
+    repetition_penalty: PenaltyOption = None,
+    seed: SeedOption = None,
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
         reranker=reranker, device=device, dtype=dtype,
+        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

@@ -22,6 +22,7 @@ from app.settings import Paths, Settings, paths
 from app.writing import AnswerWriter, WritingSettings
 from decoding.drafters import NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.loop import never
+from decoding.sampling import Sampling
 from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
@@ -53,6 +54,14 @@ class Engine:
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
         self.settings = settings
+        self.sampling = Sampling(
+            settings.temperature,
+            settings.top_p,
+            settings.sample_top_k,
+            settings.min_p,
+            settings.repetition_penalty,
+            settings.seed,
+        )
         self.profile = settings.resolved()
         self.paths = home or paths()
         self._datastore = datastore_folder(self.paths, settings.datastore)
@@ -142,6 +151,7 @@ class Engine:
             self.profile.history_turns,
             self.settings.min_span_words,
             self.settings.stop_repeats,
+            self.sampling,
         )
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self.resources)
 

@@ -73,6 +73,12 @@ class Settings(BaseSettings):
     draft_model: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
     max_new_tokens: int = Field(default=160, ge=1)
+    temperature: float = 0.0  # this and what follows up to the seed: decoding.sampling says what is allowed
+    top_p: float = 1.0
+    sample_top_k: int = Field(default=0, ge=0)  # top_k is a number of passages
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True

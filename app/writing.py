@@ -14,6 +14,7 @@ from app.spans import Tracer, copied_fraction
 from decoding.drafter import DraftRequest, Reference
 from decoding.drafters import NOTHING, Resources, make_drafter
 from decoding.loop import DecodeRequest, Event, Finished, decode
+from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
 
 REFERENCE_TURNS = 4  # how many earlier answers drafts may copy from
@@ -28,6 +29,7 @@ class WritingSettings:
     history_turns: int
     min_span_words: int
     stop_repeats: bool
+    sampling: Sampling = GREEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class AnswerWriter:
         passages = [(found.passage.id, found.passage.text) for found in answer.passages]
         tracer = Tracer(passages, self.settings.min_span_words)
         draft = DraftRequest(prompt.tokens, self._references(answer, turns))
-        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes)
+        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling)
         tokens: list[int] = []
         drafter = make_drafter(answer.stats.drafter, self.resources(answer.stats.drafter))
         for event in decode(self.target, drafter, request, cancelled):

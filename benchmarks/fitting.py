@@ -95,7 +95,7 @@ def fit(examples: Sequence[Recorded], table: TokenTable, seed: int = 0, epochs: 
     optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs * -(-count // BATCH))
     for _ in range(epochs):
-        for batch in torch.randperm(count).split(BATCH):
+        for batch in torch.randperm(count).split(BATCH):  # type: ignore[no-untyped-call]
             sizes = begins[batch + 1] - begins[batch]
             offsets = torch.repeat_interleave(begins[batch] - torch.cumsum(sizes, 0) + sizes, sizes)
             chosen = offsets + torch.arange(len(offsets))

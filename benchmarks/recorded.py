@@ -25,7 +25,7 @@ class Recorded:
 
 
 def read_recorded(path: Path, encode: Callable[[str], Sequence[int]]) -> list[Recorded]:
-    """LLMA's form (query, docs, result.text) or MT-Bench answers (choices[0].turns; later turns may copy from earlier ones).
+    """LLMA's form (query, docs, result.text) or MT-Bench answers (choices[0].turns, which may copy from earlier turns).
 
     Every text is encoded alone, without special tokens. Raises SettingError for another form.
     """

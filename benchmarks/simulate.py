@@ -6,6 +6,7 @@ by the prefill; each step emits the accepted tokens and one more.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +24,10 @@ BINS = 10
 
 @dataclass(slots=True)
 class Replayed:
-    """Sums over answers. bins (10, 3): per tenth of predicted probability the nodes, their predictions, the accepted."""
+    """Sums over answers.
+
+    bins (10, 3): per tenth of predicted probability the number of nodes, the sum of predictions, and the accepted.
+    """
 
     tokens: int = 0
     steps: int = 0
@@ -103,12 +107,8 @@ class Oracle:
         for text in self._references:
             for begin in range(len(text)):
                 if self.jump or (begin and text[begin - 1] == context[-1]):
-                    length = 0
-                    while (
-                        length < len(coming) and begin + length < len(text) and text[begin + length] == coming[length]
-                    ):
-                        length += 1
-                    best = max(best, length)
+                    pairs = zip(coming, text[begin:], strict=False)
+                    best = max(best, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
         return chain(coming[:best]) if best else EMPTY
 
     def observe(self, observed: Observation) -> None:

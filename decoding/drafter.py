@@ -41,7 +41,7 @@ class Observation:
     path     its accepted nodes, from the root downwards
     tokens   what was emitted: the accepted nodes' tokens, then the bonus token
     choices  (N + 1,) the target's own next token after the root, then after each node; on the accepted path they are
-             `tokens`. None where the target's words are replayed from a record
+             `tokens`, off it the likeliest ones. None where the target's words are replayed from a record
     likely   (N + 1, K) the target's K likeliest next tokens, likeliest first; None unless the drafter asked
     """
 

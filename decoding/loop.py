@@ -14,11 +14,13 @@ from typing import Literal, TypeVar
 
 import torch
 
+from decoding.choices import choose
 from decoding.drafter import Drafter, DraftRequest, Observation
+from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
-from decoding.tree import EMPTY, DraftTree, Ints, limited
-from decoding.verify import verify_greedy
-from indexes.errors import PromptTooLongError, SettingError
+from decoding.tree import EMPTY, ROOT, DraftTree, Ints, limited
+from decoding.verify import verify
+from indexes.errors import ModelError, PromptTooLongError, SettingError
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +33,14 @@ class DecodeRequest:
     """What to decode and when to end.
 
     max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off.
+    sampling is how the target's words are chosen: greedily unless it says otherwise.
     """
 
     draft: DraftRequest
     max_new_tokens: int = 256
     stop_tokens: frozenset[int] = frozenset()
     max_nodes: int = 16
+    sampling: Sampling = GREEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,12 @@ def never() -> bool:
 
 
 @torch.inference_mode()
-def _choices(logits: torch.Tensor, likely: int = 0) -> tuple[list[int], Ints | None]:
-    """The target's token after each row of `logits` (N + 1, V), and if asked its (N + 1, K) likeliest ones."""
-    choices: list[int] = logits.argmax(dim=-1).tolist()  # the one host-device read of a step
-    if not likely:
-        return choices, None
-    return choices, logits.topk(min(likely, logits.shape[-1]), dim=-1).indices.cpu().numpy()
+def _likely(logits: torch.Tensor, count: int) -> Ints | None:
+    """The (N + 1, K) likeliest tokens after each row of `logits` (N + 1, V); costs nothing unless asked for."""
+    if not count:
+        return None
+    likely: Ints = logits.topk(min(count, logits.shape[-1]), dim=-1).indices.cpu().numpy()
+    return likely
 
 
 class _GuardedDrafter:
@@ -103,7 +107,8 @@ class _GuardedDrafter:
 
     @property
     def likely(self) -> int:
-        return self._guard(lambda: self._drafter.likely) or 0
+        """How many likeliest tokens to show it; whatever it says, a number that can be shown."""
+        return self._guard(lambda: max(0, int(self._drafter.likely))) or 0
 
     def _guard(self, call: Callable[[], T]) -> T | None:
         if self.error is not None:
@@ -129,10 +134,11 @@ def _check(target: TargetModel, request: DecodeRequest) -> None:
 def decode(
     target: TargetModel, drafter: Drafter, request: DecodeRequest, cancelled: Callable[[], bool] = never
 ) -> Iterator[Event]:
-    """Decode greedily, yielding one `Step` per forward pass and `Finished` at the end.
+    """Decode, yielding one `Step` per forward pass and `Finished` at the end.
 
     `cancelled` is asked before every forward pass, so a cancelled answer ends within one.
-    Raises SettingError and PromptTooLongError before any work is done.
+    Raises SettingError and PromptTooLongError before any work is done, and ModelError when the target's logits are no
+    numbers.
     """
     _check(target, request)
     room = target.context_limit - len(request.draft.prompt)
@@ -159,8 +165,9 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     start = time.perf_counter()
     guarded = _GuardedDrafter(drafter, request.draft)
     drafted = time.perf_counter()
-    tokens, _ = _choices(target.prefill(request.draft.prompt)[None])
-    return Step(tuple(tokens), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
+    logits = target.prefill(request.draft.prompt)[None]
+    token = choose(logits, EMPTY, request.draft.prompt, request.sampling)[0]
+    return Step((token,), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
 
 
 def _step(
@@ -171,13 +178,31 @@ def _step(
     max_depth = limit - len(emitted) - 1
     tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
     drafted = time.perf_counter()
-    choices, likely = _choices(target.forward(emitted[-1], tree), drafter.likely)
-    verified = verify_greedy(tree, choices)
-    target.keep(verified.path)
-    drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(choices), likely))
-    sources = tuple(tree.sources[list(verified.path)].tolist())
+    try:
+        seen, logits = _verify(target, request, emitted, tree)
+    except ModelError:
+        if not len(tree):
+            raise
+        # A drafted token whose keys or values are no numbers spoils every row, for zero times NaN is NaN.
+        seen, logits = _verify(target, request, emitted, EMPTY)
+    target.keep(seen.path)
+    sources = tuple(seen.tree.sources[list(seen.path)].tolist())
+    drafter.observe(replace(seen, likely=_likely(logits, drafter.likely)))
     end = time.perf_counter()
-    return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)
+    return Step(seen.tokens, len(tree), len(seen.path), sources, drafted - start, end - start)
+
+
+def _verify(
+    target: TargetModel, request: DecodeRequest, emitted: list[int], tree: DraftTree
+) -> tuple[Observation, torch.Tensor]:
+    """One forward pass: what it showed, and its logits (N + 1, V). Raises ModelError when the target has no choice."""
+    logits = target.forward(emitted[-1], tree)
+    choices = choose(logits, tree, (*request.draft.prompt, *emitted), request.sampling)
+    verified = verify(tree, choices)
+    shown = list(choices.likeliest)
+    for node, token in zip((ROOT, *verified.path), verified.tokens, strict=True):
+        shown[node + 1] = token
+    return Observation(tree, verified.path, verified.tokens, tuple(shown)), logits
 
 
 def _cut(step: Step, request: DecodeRequest, remaining: int, room: int) -> tuple[Step, FinishReason | None]:

@@ -43,7 +43,7 @@ class NgramCounts(NamedTuple):
     unigram: Array
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _context_hash(recent: Array, order: int) -> Any:
     """Hash of the last `order` tokens; recent (4,) has the newest first."""
     value = _BASIS ^ np.uint64(order)
@@ -54,7 +54,7 @@ def _context_hash(recent: Array, order: int) -> Any:
     return value if value != 0 else _ONE
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _pairs(tokens: Array, order: int, out: Array) -> int:
     """(context hash, next token) of every place; -1 separates texts, and no context holds one. Returns how many."""
     recent = np.empty(ORDERS, np.int64)
@@ -73,7 +73,7 @@ def _pairs(tokens: Array, order: int, out: Array) -> int:
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _insert(keys: Array, rows: Array, hashes: Array) -> None:
     mask = np.uint64(len(keys) - 1)
     for row in range(len(hashes)):
@@ -84,7 +84,7 @@ def _insert(keys: Array, rows: Array, hashes: Array) -> None:
         rows[slot] = row
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def find_row(table: NgramCounts, recent: Array, order: int) -> int:
     """The row of the last `order` tokens, or -1."""
     wanted = _context_hash(recent, order)
@@ -152,7 +152,7 @@ def _joined(parts: list[Array], dtype: Any) -> Array:
     return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def add_followers(
     table: NgramCounts, recent: Array, known: int, most: int, slot_of: Array, candidates: Array, count: int
 ) -> int:
@@ -173,7 +173,7 @@ def add_followers(
     return count
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def probabilities(
     table: NgramCounts, recent: Array, known: int, slot_of: Array, candidates: Array, count: int, out: Array
 ) -> int:

@@ -39,14 +39,14 @@ COUNT = len(FEATURES)
 LONGEST, SEEN, SEEN_2, SEEN_3, SEEN_5, LONGEST_OUT, SEEN_OUT, RELEVANCE, RANK, TRUST, NEAR = range(11)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _bin(length: float) -> int:
     if length < 4:
         return int(length)
     return 4 if length < 6 else 5 if length < 10 else 6
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def find_candidates(
     session: Session, matched: Array, count: int, recent: Array, known: int,
     answers: NgramCounts, passages: NgramCounts, slot_of: Array, candidates: Array,
@@ -65,14 +65,14 @@ def find_candidates(
     return found, add_followers(passages, recent, known, FOLLOWERS, slot_of, candidates, total)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _gather(
     session: Session, matched: Array, lengths: Array, count: int, slot_of: Array, sums: Array, owners: Array,
     best_place: Array,
 ) -> tuple[Array, float, float]:  # fmt: skip
     """Sum up the matches per candidate into `sums`, `owners` (bit sets) and `best_place`.
 
-    Returns the number of matches of at least 1, 2, 3, 5 tokens in references, of any in the answer, and both best lengths.
+    Returns how many matches have at least 1, 2, 3, 5 tokens in references, and any in the answer; both best lengths.
     """
     totals = np.zeros(5, np.float32)
     best, best_out = 0, 0
@@ -113,7 +113,7 @@ def _gather(
     return totals, best, best_out
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def featurise(
     session: Session, matched: Array, lengths: Array, count: int, recent: Array, known: int, depth: int,
     answers: NgramCounts, passages: NgramCounts, slot_of: Array, candidates: Array, best_place: Array, out: Array,

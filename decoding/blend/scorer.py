@@ -30,7 +30,7 @@ class Scorer(NamedTuple):
     last: Array
 
 
-@njit(cache=True, fastmath=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, fastmath=True)
 def log_probabilities(scorer: Scorer, features: Array, count: int, shift: float, out: Array) -> None:
     """Log probability of each of `count` candidates into `out`; `shift` is added to every score."""
     highest = np.float32(0)
@@ -73,7 +73,5 @@ def load_scorer(path: Path = SHIPPED) -> Scorer:
         if not all(np.isfinite(array).all() for array in scorer):
             raise ValueError("not all of its numbers are finite")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SettingError(
-            f"{path} holds no numbers for the blend drafter: {error}; python -m benchmarks fit"
-        ) from error
+        raise SettingError(f"{path} holds no fitted scorer: {error}; make it: python -m benchmarks fit") from error
     return scorer

@@ -1,7 +1,7 @@
 """Best-first search for the likeliest draft tree: one heap, path products, the top nodes by construction a tree.
 
-A child is never likelier than its parent, so the first b nodes taken are the b likeliest paths, and each one's parent is
-among them. Nodes are handed out depth first, likeliest child first, so that the best chain is contiguous.
+A child is never likelier than its parent, so the first b nodes taken are the b likeliest paths, and each one's parent
+is among them. Nodes are handed out depth first, likeliest child first, so that the best chain is contiguous.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHILDREN = 16
 _FLOOR = -8.0  # log probability below which a path is not worth a node
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def search(
     session: Session,
     answers: NgramCounts,
@@ -95,7 +95,7 @@ def search(
     return node_token[order], parents, np.exp(node_log[order]), node_owner[order]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _depth_first(parents: Array) -> Array:
     """The order of a walk that takes each node's first child first; siblings are in order of likelihood already."""
     count = len(parents)

@@ -27,9 +27,9 @@ _NEAR = 30
 class Session(NamedTuple):
     """Everything known while one answer is written.
 
-    tokens, owner, end, rank, relevance, previous  (T,) per place: its token, its reference (OUTPUT for the answer), where
-                  that ends, the reference's rank, closeness to words of the question in [0, 1], and the place before it
-                  with the same folded token
+    tokens, owner, end, rank, relevance, previous  (T,) per place: its token, its reference (OUTPUT for the answer),
+                  where that ends, the reference's rank, closeness to words of the question in [0, 1], and the place
+                  before it with the same folded token
     newest        (V,) the last place of each folded token, -1 if none
     kinds, folded (V,) the token table
     in_question, in_documents, in_answer  (V,) how often each token stands there
@@ -121,7 +121,7 @@ def _smoothed(weights: Array) -> Any:
     return np.convolve(weights, kernel)[_NEAR : _NEAR + len(weights)]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _link(session: Session, total: int) -> None:
     for place in range(total):
         form = session.folded[session.tokens[place]]
@@ -129,7 +129,7 @@ def _link(session: Session, total: int) -> None:
         session.newest[form] = place
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def matches_after(
     session: Session, matched: Array, lengths: Array, count: int, token: int, new_matched: Array, new_lengths: Array
 ) -> int:
@@ -161,7 +161,7 @@ def matches_after(
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def emit(session: Session, tokens: Array) -> None:
     """Append emitted tokens to the answer and move the matches on. There must be room for them."""
     matched, lengths = np.empty(MAX_MATCHES, np.int64), np.empty(MAX_MATCHES, np.int64)
@@ -183,7 +183,7 @@ def emit(session: Session, tokens: Array) -> None:
         _trust(session)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _trust(session: Session) -> None:
     """Trust the references that hold the answer's end, if they hold at least three tokens of it."""
     longest, ties = 0, 0

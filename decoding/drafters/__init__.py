@@ -74,28 +74,6 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
 }
 
 
-def check_drafter(name: str, resources: Resources = NOTHING) -> None:
-    """Raises SettingError for an unknown name, or a missing resource; opens nothing."""
-    if name not in DRAFTERS:
-        raise SettingError(f"unknown drafter {name!r}; choose one of {', '.join(DRAFTERS)}")
-    if name in ("rest", "crest"):
-        _stored(name, resources)
-
-
-def check_drafter(name: str, has_draft_model: bool) -> None:
-    """Refuse at once what could only fail after models are loaded. Raises SettingError."""
-    if name not in DRAFTERS:
-        raise SettingError(f"unknown drafter {name!r}; choose one of {', '.join(DRAFTERS)}")
-    if name in NEEDS_DRAFT_MODEL and not has_draft_model:
-        raise SettingError(
-            f"the drafter {name!r} needs a draft model; give a smaller model with the same vocabulary: --draft-model ID"
-        )
-
-
-def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
-    """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
-
-
 def check_drafter(name: str, resources: Resources = NOTHING, draft_model: bool = False) -> None:
     """Refuse at once what could only fail after models are loaded; opens nothing.
 
@@ -109,4 +87,9 @@ def check_drafter(name: str, resources: Resources = NOTHING, draft_model: bool =
         raise SettingError(
             f"the drafter {name!r} needs a draft model; give a smaller model with the same vocabulary: --draft-model ID"
         )
+
+
+def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
+    """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
+    check_drafter(name, resources, resources.draft_model is not None)
     return DRAFTERS[name](resources)

@@ -48,6 +48,7 @@ class BlendDrafter:
         self._passages = passages or self._nothing
         self._seed = [tuple(answer) for answer in answers]
         self._slots = np.full(len(self._table), -1, np.int64)
+        self._shift = 0.0
         self.reset()
 
     def start(self, request: DraftRequest) -> None:

@@ -101,6 +101,8 @@ def test_an_unknown_index_names_the_command_that_makes_it(home: Path) -> None:
         (["ask", "  ", "--index", "notes"], ["the question is empty"]),
         (["ask", "x", "--index", "../x"], ["cannot be the name of an index"]),
         (["ask", "x", "--top-k", "0"], ["top_k", "greater than or equal to 1"]),
+        (["ask", "x", "--temperature", "-1"], ["sampling's temperature is -1.0", "0 (greedy), or 0.01 to 100"]),
+        (["ask", "x", "--seed", "-1"], ["sampling's seed is -1", "from 0 to"]),
         (["ask", "x", "--model", "~nobody/none", "--index", "notes"], ["was not found", "Tried:"]),
         (["index", "nowhere", "--name", "n"], ["there is no file or folder 'nowhere'"]),
         (["index", "notes/empty.txt", "--name", "n"], ["nothing was indexed", "empty.txt: empty"]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from decoding.drafter import Drafter, DraftRequest, Observation
 from decoding.tree import DraftTree, limited
-from decoding.verify import verify_greedy
+from decoding.verify import verify
 from tests.decoding.tiny import VOCABULARY
 
 Rule = Callable[[tuple[int, ...]], int]
@@ -58,7 +58,7 @@ class RuledDraftModel:
 def observed(rule: Rule, text: Sequence[int], tree: DraftTree, likely: int = 0) -> Observation:
     """What a pass of a target that follows the rule shows; its likeliest are the rule's token plus 0, 1, 2, ..."""
     choices = ruled_choices(rule, text, tree)
-    verified = verify_greedy(tree, choices)
+    verified = verify(tree, choices)
     table = (np.array(choices)[:, None] + np.arange(likely)) % VOCABULARY if likely else None
     return Observation(tree, verified.path, verified.tokens, tuple(choices), table)
 
