@@ -40,6 +40,9 @@ DrafterOption = Annotated[str | None, typer.Option(help="trie (default), llma, p
 MaxNodesOption = Annotated[
     int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
 ]
+NodeBudgetOption = Annotated[
+    str | None, typer.Option(help="adaptive (default: as many nodes as pay, none included) or fixed (always the most).")
+]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages the model reads.")]
 
 
@@ -78,6 +81,7 @@ def ask(
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
+    node_budget: NodeBudgetOption = None,
     top_k: TopKOption = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -89,7 +93,8 @@ def ask(
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
-        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        node_budget=node_budget, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device,
+        dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
@@ -184,6 +189,7 @@ def chat(
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
+    node_budget: NodeBudgetOption = None,
     top_k: TopKOption = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -194,7 +200,8 @@ def chat(
     """Serve the chat page."""
     engine = make_engine(
         index=index, drafter=drafter, profile=profile, max_new_tokens=max_new_tokens, max_nodes=max_nodes,
-        top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        node_budget=node_budget, top_k=top_k, model=model, encoder=encoder, reranker=reranker, device=device,
+        dtype=dtype,
     )  # fmt: skip
     from app.indexing import build_python_docs
     from app.page import serve

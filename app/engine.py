@@ -18,9 +18,13 @@ from app.models import Say, resolve_model
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
+from app.verify_costs import costs_key, load_costs
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import make_drafter
+from decoding.acceptance import Acceptance
+from decoding.budget import AdaptiveNodes, NodeBudget
+from decoding.drafters import CALIBRATED, make_drafter
 from decoding.loop import never
+from decoding.verify_costs import VerifyTimes
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
@@ -46,11 +50,14 @@ class Engine:
         self.paths = home or paths()
         self.device = choose_device(settings.device)
         self.dtype = choose_dtype(settings.dtype, self.device)
-        self.max_nodes = default_max_nodes(self.device) if settings.max_nodes is None else settings.max_nodes
+        self.adaptive = settings.node_budget == "adaptive"
+        default = default_max_nodes(self.device, self.adaptive)
+        self.max_nodes = default if settings.max_nodes is None else settings.max_nodes
         self._say = say
         self._loading = threading.RLock()
         self._writing = threading.Lock()
         self._indexes: dict[Path, PassageIndex] = {}
+        self._budgets: dict[str, NodeBudget] = {}
 
     # What is loaded when first needed. The lock makes it once, whoever asks first.
 
@@ -113,6 +120,27 @@ class Engine:
         )
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
 
+    @functools.cached_property
+    def _verify_times(self) -> VerifyTimes:
+        """What verifying costs; measured at most once, with the target's cache for itself: ask for it while no answer
+        is being written."""
+        key = costs_key(
+            self.profile.model, self.model_folder, self.target, self.device, self.dtype_name, self.max_nodes
+        )
+        return VerifyTimes(load_costs(self.paths.verify_costs, key, self.target, self._say))
+
+    def node_budget(self, drafter: str) -> NodeBudget | None:
+        """How many nodes of this drafter's drafts to verify; None: all, up to max_nodes.
+
+        It learns from every answer: how long passes take, and how often what the drafter states comes true.
+        Ask for it while no answer is being written: the first one may measure.
+        """
+        if not self.adaptive or drafter == "plain" or self.max_nodes == 0:
+            return None
+        if drafter not in self._budgets:
+            self._budgets[drafter] = AdaptiveNodes(self._verify_times, Acceptance(drafter in CALIBRATED))
+        return self._budgets[drafter]
+
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
         with self._loading:
@@ -123,6 +151,9 @@ class Engine:
             _ = self.encoder, self.writer, self.stop_tokens
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self._cross_encoder
+        if "_verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
+            with self._writing:
+                self.node_budget(self.settings.drafter)
 
     @property
     def dtype_name(self) -> str:
@@ -202,7 +233,9 @@ class Engine:
             index = self.open(folder)
             earlier = turns[-1].question if turns else None
             found = tuple(self.retriever(index).retrieve(question, self.profile.top_k, earlier))
-            stats = Stats(drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
+            drafter = drafter or self.settings.drafter
+            stats = Stats(drafter, retrieval_s=time.perf_counter() - start)
+            budget = self.node_budget(drafter)
             yield from self._answer_writer.write(
-                Answer(question, found, stats), turns, max_new_tokens, cancelled, start
+                Answer(question, found, stats), turns, max_new_tokens, budget, cancelled, start
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -41,6 +41,11 @@ class Paths:
         """Models unpacked from model wheels."""
         return self.cache / "models"
 
+    @property
+    def verify_costs(self) -> Path:
+        """Measured times of forward passes, one file per model and machine."""
+        return self.cache / "verify-costs"
+
 
 def paths() -> Paths:
     """Where this user's files lie."""
@@ -65,6 +70,7 @@ class Settings(BaseSettings):
     dtype: str = "auto"
     drafter: str = "trie"
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
+    node_budget: Literal["adaptive", "fixed"] = "adaptive"
     max_new_tokens: int = Field(default=160, ge=1)
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)

@@ -11,6 +11,7 @@ from app.answers import Answer
 from app.prompt import Prompt, PromptWriter, Turn, fold
 from app.repetition import repetition_start
 from app.spans import Tracer, copied_fraction
+from decoding.budget import NodeBudget
 from decoding.drafter import DraftRequest, Reference
 from decoding.drafters import make_drafter
 from decoding.loop import DecodeRequest, Event, Finished, decode
@@ -45,6 +46,7 @@ class AnswerWriter:
         answer: Answer,
         turns: Sequence[Turn],
         max_new_tokens: int | None,
+        budget: NodeBudget | None,
         cancelled: Callable[[], bool],
         start: float,
     ) -> Iterator[Answer]:
@@ -61,7 +63,7 @@ class AnswerWriter:
         passages = [(found.passage.id, found.passage.text) for found in answer.passages]
         tracer = Tracer(passages, self.settings.min_span_words)
         draft = DraftRequest(prompt.tokens, self._references(answer, turns))
-        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes)
+        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, budget)
         tokens: list[int] = []
         for event in decode(self.target, make_drafter(answer.stats.drafter), request, cancelled):
             answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 import torch
 
+from decoding.budget import EVERY_NODE, NodeBudget
 from decoding.drafter import Drafter, DraftRequest, Observation
 from decoding.target import TargetModel
 from decoding.tree import EMPTY, DraftTree, Ints, limited
@@ -30,20 +31,22 @@ FinishReason = Literal["stop", "length", "context", "cancelled"]
 class DecodeRequest:
     """What to decode and when to end.
 
-    max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off.
+    max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off. budget decides below it,
+    step by step; None verifies all that is proposed.
     """
 
     draft: DraftRequest
     max_new_tokens: int = 256
     stop_tokens: frozenset[int] = frozenset()
     max_nodes: int = 16
+    budget: NodeBudget | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One forward pass of the target: the tokens that it emitted (a stop token included).
 
-    nodes and accepted count drafted nodes; sources are the references of the accepted ones.
+    nodes and accepted count drafted nodes that were verified; sources are the references of the accepted ones.
     The first step of an answer is the prefill: no nodes, one token.
     """
 
@@ -158,6 +161,7 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     """Read the prompt, and let the drafter prepare; its preparation counts as drafting."""
     start = time.perf_counter()
     guarded = _GuardedDrafter(drafter, request.draft)
+    (request.budget or EVERY_NODE).start()
     drafted = time.perf_counter()
     tokens, _ = _choices(target.prefill(request.draft.prompt)[None])
     return Step(tuple(tokens), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
@@ -169,7 +173,9 @@ def _step(
     """Draft, verify, accept. A draft is cut so deep that its bonus token still is within the limit."""
     start = time.perf_counter()
     max_depth = limit - len(emitted) - 1
-    tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
+    budget = request.budget or EVERY_NODE
+    proposed = drafter.propose(emitted, budget.ask(request.max_nodes), max_depth, target.vocabulary)
+    tree = budget.choose(proposed)
     drafted = time.perf_counter()
     choices, likely = _choices(target.forward(emitted[-1], tree), drafter.likely)
     verified = verify_greedy(tree, choices)
@@ -177,6 +183,7 @@ def _step(
     drafter.observe(Observation(tree, verified.path, verified.tokens, tuple(choices), likely))
     sources = tuple(tree.sources[list(verified.path)].tolist())
     end = time.perf_counter()
+    budget.observe(verified.tokens, drafted - start, end - drafted)
     return Step(verified.tokens, len(tree), len(verified.path), sources, drafted - start, end - start)
 
 

@@ -35,6 +35,8 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "plain": lambda _: PlainDrafter(),
 }
 
+CALIBRATED = frozenset({"blend"})  # those whose stated probabilities come true as often as they say
+
 
 def make_drafter(name: str, resources: Resources = NOTHING) -> Drafter:
     """A new drafter with its paper's settings. Raises SettingError for an unknown name or a missing resource."""
