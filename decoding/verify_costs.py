@@ -64,7 +64,7 @@ class VerifyCosts:
 def measure_costs(
     target: TargetModel, max_nodes: int, limit_s: float = 3.0, clock: Callable[[], float] = time.perf_counter
 ) -> VerifyCosts:
-    """Time forward passes over chains of up to `max_nodes` nodes: the fastest of interleaved rounds, as noise only adds.
+    """Time forward passes over chains of up to `max_nodes` nodes: the fastest of some rounds, for noise only adds.
 
     A warm-up apart it ends after `limit_s` seconds or five rounds; when the limit is spent within the first round,
     sizes that were not reached are left out, as are those beyond half of the model's context. What the target's cache
