@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.answer_cache import AnswerCache
 from app.answers import Answer, Stats
 from app.devices import choose_device, choose_dtype, default_max_nodes
 from app.models import Say, resolve_model
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
+
+
+EVERYBODY = ""  # the namespace of shared answers; nobody's own
+REUSABLE = ("stop", "length")  # how an answer ends that later ones may copy from
 
 
 def silent(_: str) -> None:
@@ -70,6 +75,10 @@ class Engine:
         from retrieval.encoders import load_encoder
 
         return load_encoder(self.profile.encoder, self._resolve(self.profile.encoder), self.device)
+
+    @functools.cached_property
+    def _answers(self) -> AnswerCache:
+        return AnswerCache(self.encoder.encode_questions)
 
     @functools.cached_property
     def _cross_encoder(self) -> CrossEncoderReranker:
@@ -219,9 +228,12 @@ class Engine:
         drafter: str | None = None,
         max_new_tokens: int | None = None,
         cancelled: Callable[[], bool] = never,
+        person: str | None = None,
     ) -> Iterator[Answer]:
         """Answer from the index in `folder`, yielding the answer's state: passages first, then after each pass.
 
+        `person` says whose earlier answers to similar questions drafts may copy from, and who may copy from this
+        one; None: nobody's.
         Raises QuotewrightError for a question or setting that cannot be used.
         """
         question = question.encode("utf-8", "replace").decode("utf-8").strip()
@@ -236,6 +248,22 @@ class Engine:
             drafter = drafter or self.settings.drafter
             stats = Stats(drafter, retrieval_s=time.perf_counter() - start)
             budget = self.node_budget(drafter)
-            yield from self._answer_writer.write(
-                Answer(question, found, stats), turns, max_new_tokens, budget, cancelled, start
-            )
+            state = Answer(question, found, stats)
+            namespace = self._namespace(person, folder)
+            similar = self._answers.similar(namespace, question) if namespace is not None else []
+            writing = self._answer_writer.write(state, turns, max_new_tokens, budget, similar, cancelled, start)
+            for state in writing:
+                yield state
+            if namespace is not None and state.finished in REUSABLE:
+                self._answers.add(namespace, question, state.text)
+
+    def _namespace(self, person: str | None, folder: Path) -> str | None:
+        """Where a person's answers are kept. Those from a private index are never shared."""
+        if person is not None and self.settings.share_answers and folder.parent == self.paths.indexes:
+            return EVERYBODY
+        return person or None
+
+    def forget(self, person: str) -> None:
+        """Drop the answers kept for a person who has gone."""
+        if person and "_answers" in vars(self):
+            self._answers.forget(person)

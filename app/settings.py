@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True
+    share_answers: bool = False
     index: str = "python-docs"
 
     @classmethod
