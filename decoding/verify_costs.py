@@ -20,7 +20,7 @@ from indexes.errors import SettingError
 
 EDGES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 COARSE_FIRST = (0, 1, 8, 2, 16, 4, 32, 64)  # a model too slow to time everything gets these
-LEAST_TIMED = 4
+LEAST_TIMED, LEAST_ROUNDS = 4, 2
 CONTEXT_TOKENS = 512
 ROUNDS = 5
 
@@ -66,9 +66,8 @@ def measure_costs(
 ) -> VerifyCosts:
     """Time forward passes over chains of up to `max_nodes` nodes: the fastest of some rounds, for noise only adds.
 
-    A warm-up apart it ends after `limit_s` seconds or five rounds; when the limit is spent within the first round,
-    sizes that were not reached are left out, as are those beyond half of the model's context. What the target's cache
-    held is lost.
+    A warm-up apart it ends after five rounds, or after `limit_s` seconds and two rounds over a few sizes; sizes that were
+    not reached then are left out, as are those beyond half of the model's context. What the target's cache held is lost.
     """
     most = max(0, min(max_nodes, EDGES[-1], target.context_limit // 2 - 1))
     wanted = [edge for edge in EDGES if edge < most] + [most]
@@ -81,9 +80,9 @@ def measure_costs(
     for size in {0, most}:
         _timed(target, tokens, size, context, clock)
     began = clock()
-    for _ in range(ROUNDS):
-        for size in sizes:
-            if clock() - began > limit_s and all(times[first] for first in sizes[:LEAST_TIMED]):
+    for done in range(ROUNDS):
+        for place, size in enumerate(sizes):
+            if clock() - began > limit_s and (done >= LEAST_ROUNDS or place >= LEAST_TIMED):
                 break
             times[size].append(_timed(target, tokens, size, context, clock))
     target.truncate(0)
