@@ -48,6 +48,9 @@ DraftModelOption = Annotated[
 MaxNodesOption = Annotated[
     int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
 ]
+NodeBudgetOption = Annotated[
+    str | None, typer.Option(help="adaptive (default: as many nodes as pay, none included) or fixed (always the most).")
+]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages the model reads.")]
 
 
@@ -88,6 +91,7 @@ def ask(
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
+    node_budget: NodeBudgetOption = None,
     top_k: TopKOption = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -105,8 +109,8 @@ def ask(
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
-        max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
-        reranker=reranker, device=device, dtype=dtype,
+        max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
@@ -205,6 +209,7 @@ def chat(
     profile: ProfileOption = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
     max_nodes: MaxNodesOption = None,
+    node_budget: NodeBudgetOption = None,
     top_k: TopKOption = None,
     model: ModelOption = None,
     encoder: EncoderOption = None,
@@ -221,8 +226,8 @@ def chat(
     """Serve the chat page."""
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
-        max_new_tokens=max_new_tokens, max_nodes=max_nodes, top_k=top_k, model=model, encoder=encoder,
-        reranker=reranker, device=device, dtype=dtype,
+        max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip

@@ -38,6 +38,8 @@ def choose_dtype(wanted: str, device: str) -> torch.dtype:
     return torch.float32
 
 
-def default_max_nodes(device: str) -> int:
-    """How many draft nodes pay in one pass: on a CPU every row costs, on a GPU the weights' reading hides more rows."""
-    return {"cuda": 32, "mps": 16}.get(device.split(":")[0], 8)
+def default_max_nodes(device: str, adaptive: bool) -> int:
+    """The most draft nodes in one pass. An adaptive budget decides below it, so it may be generous; a fixed one has to
+    fit: on a CPU every row costs, on a GPU the weights' reading hides more rows."""
+    kind = device.split(":")[0]
+    return {"cuda": 64}.get(kind, 32) if adaptive else {"cuda": 32, "mps": 16}.get(kind, 8)

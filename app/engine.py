@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.answer_cache import AnswerCache
 from app.answers import Answer, Stats
 from app.datastores import datastore_folder
 from app.devices import choose_device, choose_dtype, default_max_nodes
@@ -19,11 +20,15 @@ from app.models import Say, resolve_model
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import PromptWriter, Turn
 from app.settings import Paths, Settings, paths
+from app.verify_costs import costs_key, load_costs
 from app.writing import AnswerWriter, WritingSettings
-from decoding.drafters import NEEDS_DRAFT_MODEL, Resources, check_drafter
+from decoding.acceptance import Acceptance
+from decoding.budget import AdaptiveNodes, NodeBudget
+from decoding.drafters import CALIBRATED, NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.loop import never
 from decoding.sampling import Sampling
 from decoding.tokenizer_hash import tokenizer_hash
+from decoding.verify_costs import VerifyTimes
 from indexes.errors import DamagedIndexError, IndexStoreError, ModelError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
@@ -34,6 +39,10 @@ if TYPE_CHECKING:
     from decoding.hf_target import HuggingFaceTarget
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
+
+
+EVERYBODY = ""  # the namespace of shared answers; nobody's own
+REUSABLE = ("stop", "length")  # how an answer ends that later ones may copy from
 
 
 def silent(_: str) -> None:
@@ -69,11 +78,14 @@ class Engine:
         check_drafter(settings.drafter, Resources(datastore=self._datastore), settings.draft_model is not None)
         self.device = choose_device(settings.device)
         self.dtype = choose_dtype(settings.dtype, self.device)
-        self.max_nodes = default_max_nodes(self.device) if settings.max_nodes is None else settings.max_nodes
+        self.adaptive = settings.node_budget == "adaptive"
+        default = default_max_nodes(self.device, self.adaptive)
+        self.max_nodes = default if settings.max_nodes is None else settings.max_nodes
         self._say = say
         self._loading = threading.RLock()
         self._writing = threading.Lock()
         self._indexes: dict[Path, PassageIndex] = {}
+        self._budgets: dict[str, NodeBudget] = {}
 
     # What is loaded when first needed. The lock makes it once, whoever asks first.
 
@@ -86,6 +98,10 @@ class Engine:
         from retrieval.encoders import load_encoder
 
         return load_encoder(self.profile.encoder, self._resolve(self.profile.encoder), self.device)
+
+    @functools.cached_property
+    def _answers(self) -> AnswerCache:
+        return AnswerCache(self.encoder.encode_questions)
 
     @functools.cached_property
     def _cross_encoder(self) -> CrossEncoderReranker:
@@ -155,6 +171,27 @@ class Engine:
         )
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self.resources)
 
+    @functools.cached_property
+    def _verify_times(self) -> VerifyTimes:
+        """What verifying costs; measured at most once, with the target's cache for itself: ask for it while no answer
+        is being written."""
+        key = costs_key(
+            self.profile.model, self.model_folder, self.target, self.device, self.dtype_name, self.max_nodes
+        )
+        return VerifyTimes(load_costs(self.paths.verify_costs, key, self.target, self._say))
+
+    def node_budget(self, drafter: str) -> NodeBudget | None:
+        """How many nodes of this drafter's drafts to verify; None: all, up to max_nodes.
+
+        It learns from every answer: how long passes take, and how often what the drafter states comes true.
+        Ask for it while no answer is being written: the first one may measure.
+        """
+        if not self.adaptive or drafter == "plain" or self.max_nodes == 0:
+            return None
+        if drafter not in self._budgets:
+            self._budgets[drafter] = AdaptiveNodes(self._verify_times, Acceptance(drafter in CALIBRATED))
+        return self._budgets[drafter]
+
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
         with self._loading:
@@ -165,6 +202,9 @@ class Engine:
             _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self._cross_encoder
+        if "_verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
+            with self._writing:
+                self.node_budget(self.settings.drafter)
 
     @property
     def dtype_name(self) -> str:
@@ -230,9 +270,12 @@ class Engine:
         drafter: str | None = None,
         max_new_tokens: int | None = None,
         cancelled: Callable[[], bool] = never,
+        person: str | None = None,
     ) -> Iterator[Answer]:
         """Answer from the index in `folder`, yielding the answer's state: passages first, then after each pass.
 
+        `person` says whose earlier answers to similar questions drafts may copy from, and who may copy from this
+        one; None: nobody's.
         Raises QuotewrightError for a question or setting that cannot be used.
         """
         question = question.encode("utf-8", "replace").decode("utf-8").strip()
@@ -244,7 +287,25 @@ class Engine:
             index = self.open(folder)
             earlier = turns[-1].question if turns else None
             found = tuple(self.retriever(index).retrieve(question, self.profile.top_k, earlier))
-            stats = Stats(drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
-            yield from self._answer_writer.write(
-                Answer(question, found, stats), turns, max_new_tokens, cancelled, start
-            )
+            drafter = drafter or self.settings.drafter
+            stats = Stats(drafter, retrieval_s=time.perf_counter() - start)
+            budget = self.node_budget(drafter)
+            state = Answer(question, found, stats)
+            namespace = self._namespace(person, folder)
+            similar = self._answers.similar(namespace, question) if namespace is not None else []
+            writing = self._answer_writer.write(state, turns, max_new_tokens, budget, similar, cancelled, start)
+            for state in writing:
+                yield state
+            if namespace is not None and state.finished in REUSABLE:
+                self._answers.add(namespace, question, state.text)
+
+    def _namespace(self, person: str | None, folder: Path) -> str | None:
+        """Where a person's answers are kept. Those from a private index are never shared."""
+        if person is not None and self.settings.share_answers and folder.parent == self.paths.indexes:
+            return EVERYBODY
+        return person or None
+
+    def forget(self, person: str) -> None:
+        """Drop the answers kept for a person who has gone."""
+        if person and "_answers" in vars(self):
+            self._answers.forget(person)

@@ -56,12 +56,14 @@ class ChatPage:
         if not question:
             yield (*self._view(conversation), gr.skip(), *_buttons(busy=False))
             return
-        cancel = self._cancels[str(request.session_hash)] = threading.Event()
+        person = str(request.session_hash)
+        cancel = self._cancels[person] = threading.Event()
         turns = [Turn(answer.question, answer.text) for answer in conversation if answer.text]
         yield (*self._view(conversation, asked=question), "", *_buttons(busy=True))
         now = conversation
         try:
-            for state in self._engine.ask(question, self.folder(index, token), turns, cancelled=cancel.is_set):
+            folder = self.folder(index, token)
+            for state in self._engine.ask(question, folder, turns, cancelled=cancel.is_set, person=person):
                 now = [*conversation, state]
                 yield (*self._view(now), gr.skip(), *_buttons(busy=True))
             yield (*self._view(now), gr.skip(), *_buttons(busy=False))
@@ -93,6 +95,7 @@ class ChatPage:
         """The browser has gone: stop, and forget the session."""
         self.stop(request)
         self._cancels.pop(str(request.session_hash), None)
+        self._engine.forget(str(request.session_hash))
 
     def clear(self) -> tuple[Any, ...]:
         """A new conversation."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -46,6 +46,11 @@ class Paths:
         """Models unpacked from model wheels."""
         return self.cache / "models"
 
+    @property
+    def verify_costs(self) -> Path:
+        """Measured times of forward passes, one file per model and machine."""
+        return self.cache / "verify-costs"
+
 
 def paths() -> Paths:
     """Where this user's files lie."""
@@ -72,6 +77,7 @@ class Settings(BaseSettings):
     datastore: str | None = None
     draft_model: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)
+    node_budget: Literal["adaptive", "fixed"] = "adaptive"
     max_new_tokens: int = Field(default=160, ge=1)
     temperature: float = 0.0  # this and what follows up to the seed: decoding.sampling says what is allowed
     top_p: float = 1.0
@@ -82,6 +88,7 @@ class Settings(BaseSettings):
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True
+    share_answers: bool = False
     index: str = "python-docs"
 
     @classmethod

@@ -11,6 +11,7 @@ from app.answers import Answer
 from app.prompt import Prompt, PromptWriter, Turn, fold
 from app.repetition import repetition_start
 from app.spans import Tracer, copied_fraction
+from decoding.budget import NodeBudget
 from decoding.drafter import DraftRequest, Reference
 from decoding.drafters import NOTHING, Resources, make_drafter
 from decoding.loop import DecodeRequest, Event, Finished, decode
@@ -51,12 +52,15 @@ class AnswerWriter:
         answer: Answer,
         turns: Sequence[Turn],
         max_new_tokens: int | None,
+        budget: NodeBudget | None,
+        similar: Sequence[str],
         cancelled: Callable[[], bool],
         start: float,
     ) -> Iterator[Answer]:
         """Write the answer from the passages in it, yielding its state before the first and after each pass.
 
-        `start` is when the question came, on time.perf_counter's clock.
+        `similar` are answers to similar questions, which drafts may copy from. `start` is when the question came, on
+        time.perf_counter's clock.
         """
         limit = max_new_tokens or self.settings.max_new_tokens
         told = turns[max(0, len(turns) - self.settings.history_turns) :]
@@ -66,8 +70,8 @@ class AnswerWriter:
         yield answer
         passages = [(found.passage.id, found.passage.text) for found in answer.passages]
         tracer = Tracer(passages, self.settings.min_span_words)
-        draft = DraftRequest(prompt.tokens, self._references(answer, turns))
-        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling)
+        draft = DraftRequest(prompt.tokens, references(self.prompts.encode, answer, turns, similar))
+        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling, budget)
         tokens: list[int] = []
         drafter = make_drafter(answer.stats.drafter, self.resources(answer.stats.drafter))
         for event in decode(self.target, drafter, request, cancelled):
@@ -98,14 +102,19 @@ class AnswerWriter:
         text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False).lstrip()
         return text.rstrip() if final else text.rstrip("\ufffd")
 
-    def _references(self, answer: Answer, turns: Sequence[Turn]) -> tuple[Reference, ...]:
-        """What drafts may copy from: the passages as the prompt holds them, the question, earlier turns."""
-        encode = self.prompts.encode
-        return (
-            *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
-            Reference(encode(answer.question), "question"),
-            *(Reference(encode(turn.answer), "turn") for turn in turns[-REFERENCE_TURNS:]),
-        )
+
+def references(
+    encode: Callable[[str], tuple[int, ...]], answer: Answer, turns: Sequence[Turn], similar: Sequence[str] = ()
+) -> tuple[Reference, ...]:
+    """What drafts may copy from: the passages as the prompt holds them, the question, earlier turns, and answers to
+    similar questions that are none of those turns."""
+    told = [turn.answer for turn in turns[-REFERENCE_TURNS:]]
+    return (
+        *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
+        Reference(encode(answer.question), "question"),
+        *(Reference(encode(text), "turn") for text in told),
+        *(Reference(encode(text), "answer") for text in similar if text not in told),
+    )
 
 
 def _without_what_was_left_out(answer: Answer, prompt: Prompt) -> Answer:

@@ -45,8 +45,8 @@ def accepted_path(tree: DraftTree, coming: Sequence[int]) -> list[int]:
         child_of.setdefault(step, node)
     path: list[int] = []
     for token in coming:
-        node = child_of.get((path[-1] if path else ROOT, token))
-        if node is None:
+        node = child_of.get((path[-1] if path else ROOT, token), ROOT)
+        if node == ROOT:
             break
         path.append(node)
     return path

@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 import torch
 
+from decoding.budget import EVERY_NODE, NodeBudget
 from decoding.choices import choose
 from decoding.drafter import Drafter, DraftRequest, Observation
 from decoding.sampling import GREEDY, Sampling
@@ -32,7 +33,8 @@ FinishReason = Literal["stop", "length", "context", "cancelled"]
 class DecodeRequest:
     """What to decode and when to end.
 
-    max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off.
+    max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off. budget decides below it,
+    step by step; None verifies all that is proposed.
     sampling is how the target's words are chosen: greedily unless it says otherwise.
     """
 
@@ -41,13 +43,14 @@ class DecodeRequest:
     stop_tokens: frozenset[int] = frozenset()
     max_nodes: int = 16
     sampling: Sampling = GREEDY
+    budget: NodeBudget | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One forward pass of the target: the tokens that it emitted (a stop token included).
 
-    nodes and accepted count drafted nodes; sources are the references of the accepted ones.
+    nodes and accepted count drafted nodes that were verified; sources are the references of the accepted ones.
     The first step of an answer is the prefill: no nodes, one token.
     """
 
@@ -164,6 +167,7 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     """Read the prompt, and let the drafter prepare; its preparation counts as drafting."""
     start = time.perf_counter()
     guarded = _GuardedDrafter(drafter, request.draft)
+    (request.budget or EVERY_NODE).start()
     drafted = time.perf_counter()
     logits = target.prefill(request.draft.prompt)[None]
     token = choose(logits, EMPTY, request.draft.prompt, request.sampling)[0]
@@ -176,7 +180,9 @@ def _step(
     """Draft, verify, accept. A draft is cut so deep that its bonus token still is within the limit."""
     start = time.perf_counter()
     max_depth = limit - len(emitted) - 1
-    tree = drafter.propose(emitted, request.max_nodes, max_depth, target.vocabulary)
+    budget = request.budget or EVERY_NODE
+    proposed = drafter.propose(emitted, budget.ask(request.max_nodes), max_depth, target.vocabulary)
+    tree = budget.choose(proposed)
     drafted = time.perf_counter()
     try:
         seen, logits = _verify(target, request, emitted, tree)
@@ -189,6 +195,7 @@ def _step(
     sources = tuple(seen.tree.sources[list(seen.path)].tolist())
     drafter.observe(replace(seen, likely=_likely(logits, drafter.likely)))
     end = time.perf_counter()
+    budget.observe(seen.tokens, drafted - start, end - drafted)
     return Step(seen.tokens, len(tree), len(seen.path), sources, drafted - start, end - start)
 
 

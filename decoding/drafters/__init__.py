@@ -73,6 +73,8 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "plain": lambda _: PlainDrafter(),
 }
 
+CALIBRATED = frozenset({"blend"})  # those whose stated probabilities come true as often as they say
+
 
 def check_drafter(name: str, resources: Resources = NOTHING, draft_model: bool = False) -> None:
     """Refuse at once what could only fail after models are loaded; opens nothing.

@@ -22,7 +22,7 @@ from decoding.drafter import DraftRequest, Observation
 from decoding.growing_tree import GrowingTree, children_of, follow
 from decoding.lookahead_window import LookaheadWindow
 from decoding.tree import EMPTY, ROOT, DraftTree, limited
-from decoding.verify import verify_greedy
+from decoding.verify import verify
 from indexes.errors import SettingError
 from indexes.phrase_pool import PhrasePool, Tail
 
@@ -130,7 +130,7 @@ class OuroborosDrafter:
         choices = self.model.choices(text, tree)
         if self._window:
             self._window.update(text[-1], tree, choices, self.pool)
-        return verify_greedy(tree, choices).tokens if self.settings.phrase_drafting else (choices[0],)
+        return verify(tree, choices).tokens if self.settings.phrase_drafting else (choices[0],)
 
     def observe(self, observed: Observation) -> None:
         """Improve the pool by what the target made of the last draft. A replayed record says nothing of it."""

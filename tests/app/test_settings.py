@@ -26,6 +26,7 @@ def test_the_defaults_are_the_laptop_profile_with_the_trie() -> None:
     assert (settings.drafter, settings.max_nodes, settings.max_new_tokens) == ("trie", None, 160)
     assert (settings.candidates, settings.min_span_words, settings.index) == (100, 3, "python-docs")
     assert (settings.device, settings.dtype) == ("auto", "auto")
+    assert settings.node_budget == "adaptive"
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_profile(
@@ -56,6 +57,11 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("QUOTEWRIGHT_MAX_NODES", "many")
     with pytest.raises(SettingError, match="max_nodes = 'many'"):
         load_settings()
+
+
+def test_an_unknown_node_budget_names_the_known_ones() -> None:
+    with pytest.raises(SettingError, match="node_budget = 'huge': Input should be 'adaptive' or 'fixed'"):
+        load_settings(node_budget="huge")
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:

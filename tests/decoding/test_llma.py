@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decoding.drafter import DraftRequest, Reference
 from decoding.drafters.llma import LlmaDrafter
 from tests.decoding.drafting import CONTEXT, REFERENCES, started
 
@@ -35,6 +37,37 @@ def test_llma_copies_what_follows_the_longest_match() -> None:
 def test_llma_copies_k_tokens_and_no_more() -> None:
     tree = started(LlmaDrafter(copy_length=3), [tuple(range(10))]).propose((2,), 8)
     assert tree.tokens.tolist() == [3, 4, 5]
+
+
+ALL_KINDS = DraftRequest(
+    (),
+    (
+        Reference((1, 2), "document"),
+        Reference((1, 3), "question"),
+        Reference((1, 4), "turn"),
+        Reference((1, 5), "answer"),
+    ),
+)
+
+
+def test_llma_copies_from_references_of_all_kinds_the_first_of_equals_winning() -> None:
+    drafter = LlmaDrafter()
+    drafter.start(ALL_KINDS)
+    tree = drafter.propose((1,), 8)
+    assert (tree.tokens.tolist(), tree.sources.tolist()) == ([2], [0])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "token", "source"),
+    [({"answer"}, 5, 3), ({"turn"}, 4, 2), ({"turn", "answer"}, 4, 2), ({"question", "answer"}, 3, 1)],
+)
+def test_llma_copies_from_the_chosen_kinds_and_names_the_reference_s_place_among_all(
+    kinds: set[str], token: int, source: int
+) -> None:
+    drafter = LlmaDrafter(kinds=frozenset(kinds))
+    drafter.start(ALL_KINDS)
+    tree = drafter.propose((1,), 8)
+    assert (tree.tokens.tolist(), tree.sources.tolist()) == ([token], [source])
 
 
 def test_llma_needs_a_match_of_n_tokens() -> None:

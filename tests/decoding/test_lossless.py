@@ -7,10 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decoding.acceptance import Acceptance
+from decoding.budget import AdaptiveNodes
 from decoding.drafter import DraftRequest
 from decoding.drafters import make_drafter
 from decoding.loop import DecodeRequest
 from decoding.tree import DraftTree
+from decoding.verify_costs import VerifyCosts, VerifyTimes
 from tests.decoding.drafting import MAKERS, NOT_COPYING, STORES
 from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDrafter, TreesDrafter, oracles, trees
 from tests.decoding.tiny import (
@@ -26,6 +29,11 @@ from tests.decoding.tiny import (
 
 every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
 SEEDS = st.integers(0, 2)
+# Seconds of passes with 0, 1, 2, 4 and 40 nodes, which make drafting free, impossible, or pay for a few nodes only.
+COSTS = st.one_of(
+    st.sampled_from([(1.0,) * 5, (1e-9, 1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 9.0, 9.0, 9.0), (1.0, 9.0, 9.0, 1.0, 9.0)]),
+    st.lists(st.floats(1e-6, 10.0), min_size=5, max_size=5).map(tuple),
+)
 
 
 @every_architecture
@@ -83,6 +91,27 @@ def test_drafts_that_are_right_until_one_node_never_change_a_token(
     answer = plain_answer(name, seed)
     request = DecodeRequest(DraftRequest(prompt_tokens(seed)), ANSWER, max_nodes=max_nodes)
     assert emitted(name, OracleDrafter(answer, shapes), request)[0] == answer
+
+
+@every_architecture
+@settings(max_examples=16)
+@given(
+    seed=SEEDS,
+    shapes=st.lists(oracles, min_size=1, max_size=6),
+    costs=COSTS,
+    calibrated=st.booleans(),
+    drafter=st.sampled_from(["oracle", *MAKERS]),
+)
+def test_a_budget_whatever_verifying_costs_never_changes_a_token(
+    name: str, seed: int, shapes: list[Oracle], costs: tuple[float, ...], calibrated: bool, drafter: str
+) -> None:
+    answer = plain_answer(name, seed)
+    budget = AdaptiveNodes(VerifyTimes(VerifyCosts((0, 1, 2, 4, 40), costs)), Acceptance(calibrated))
+    request = DecodeRequest(copied_request(name, seed), ANSWER, max_nodes=40, budget=budget)
+    for _ in range(2):  # the second answer with what the first one taught
+        made = OracleDrafter(answer, shapes) if drafter == "oracle" else MAKERS[drafter]()
+        tokens, end = emitted(name, made, request)
+        assert (tokens, end.drafter_error) == (answer, None)
 
 
 @every_architecture
