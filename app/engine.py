@@ -23,6 +23,7 @@ from app.settings import Paths, Settings, paths
 from app.verify_costs import costs_key, load_costs
 from app.writing import AnswerWriter, WritingSettings
 from decoding.acceptance import Acceptance
+from decoding.blend.token_table import TokenTable, read_table
 from decoding.budget import AdaptiveNodes, NodeBudget
 from decoding.drafters import CALIBRATED, NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.loop import never
@@ -139,6 +140,10 @@ class Engine:
         return CausalDraftModel(HuggingFaceTarget(load_hf_model(folder, self.device, self.dtype)))
 
     @functools.cached_property
+    def _token_table(self) -> TokenTable:
+        return read_table(self.tokenizer, self.target.vocabulary)
+
+    @functools.cached_property
     def _tokenizer_hash(self) -> str:
         return tokenizer_hash(self.tokenizer)
 
@@ -146,7 +151,10 @@ class Engine:
         """What the drafter of that name needs; a draft model is loaded only for one that does."""
         needed = drafter in NEEDS_DRAFT_MODEL and self.settings.draft_model
         return Resources(
-            self._tokenizer_hash if self._datastore else "", self._datastore, self.draft_model if needed else None
+            self._tokenizer_hash if self._datastore else "",
+            self._datastore,
+            self.draft_model if needed else None,
+            self._token_table if drafter == "blend" else None,
         )
 
     @functools.cached_property

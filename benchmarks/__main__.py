@@ -101,6 +101,58 @@ def identity(
         sys.exit(1)
 
 
+@cli.command(epilog="Example: python -m benchmarks simulate --data llma_rag.jsonl --drafter all --max-nodes 32")
+def simulate(
+    data: DataOption,
+    drafter: Annotated[str, typer.Option(help="One, several with commas, or all that need no model.")] = "all",
+    max_nodes: Annotated[int, typer.Option(min=1, help="Most draft nodes per step.")] = 32,
+    tokenizer: Annotated[str | None, typer.Option(help="A hub id or a folder [default: the profile's].")] = None,
+    fit_on: Annotated[
+        list[Path] | None,
+        typer.Option(help="More answers to fit blend on [default: like-named files beside the data]."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay recorded answers without a model: tokens per step of each drafter."""
+    from benchmarks import simulation
+
+    read = make_engine(model=tokenizer).tokenizer
+    names = list(simulation.REPLAYABLE) if drafter == "all" else [name.strip() for name in drafter.split(",")]
+    others = simulation.recorded_beside(data) if fit_on is None else fit_on
+    with progress_bars() as progress:
+        result = simulation.simulate(read, data, names, max_nodes, others, progress)
+    if as_json and len(names) == 1:
+        result = result["drafters"][0] | {key: value for key, value in result.items() if key != "drafters"}
+    _print(result, "drafters", as_json)
+    if "reliability" in result and not as_json:
+        _print({"conditions": {"folds": result["folds"]}, "reliability": result["reliability"]}, "reliability", False)
+
+
+@cli.command(epilog="Example: python -m benchmarks fit --data llma_rag.jsonl --data llma_cnndm.jsonl")
+def fit(
+    data: Annotated[list[Path], typer.Option(help="Files of recorded answers.")],
+    out_file: Annotated[Path | None, typer.Option("--out", help="Where to write [default: the shipped file].")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="A hub id or a folder [default: the profile's].")] = None,
+) -> None:
+    """Fit the blend drafter's numbers to recorded answers, and write the JSON file that ships."""
+    from benchmarks.fitting import fit as fit_scorer
+    from benchmarks.recorded import read_recorded
+    from decoding.blend.scorer import SHIPPED, save_scorer
+    from decoding.blend.token_table import read_table
+
+    read = make_engine(model=tokenizer).tokenizer
+    examples = [
+        example
+        for path in data
+        for example in read_recorded(path, lambda t: read(t, add_special_tokens=False).input_ids)
+    ]
+    target = out_file or SHIPPED
+    out.print(f"Fitting to {len(examples)} answers; this takes about ten seconds per hundred.")
+    scorer = fit_scorer(examples, read_table(read, len(read)))
+    save_scorer(scorer, target, {"data": [path.name for path in data], "answers": len(examples)})
+    out.print(f"Wrote {target}")
+
+
 def _print(result: dict[str, Any], rows: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, ensure_ascii=False))

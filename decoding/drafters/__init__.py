@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoding.blend.token_table import TokenTable
 from decoding.draft_model import DraftModel
 from decoding.drafter import Drafter
+from decoding.drafters.blend import BlendDrafter
 from decoding.drafters.crest import CrestDrafter
 from decoding.drafters.draft_model import DraftModelDrafter
 from decoding.drafters.llma import LlmaDrafter
@@ -31,11 +33,13 @@ class Resources:
     tokenizer_hash  names the target's tokenizer: a datastore made with another one is refused
     datastore       a folder made by `python app.py datastore build`
     draft_model     a smaller model with the target's vocabulary
+    table           what is known of the spelling of tokens
     """
 
     tokenizer_hash: str = ""
     datastore: Path | None = None
     draft_model: DraftModel | None = None
+    table: TokenTable | None = None
 
 
 NOTHING = Resources()
@@ -60,6 +64,7 @@ def _draft_model(resources: Resources) -> DraftModel:
 
 
 DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
+    "blend": lambda resources: BlendDrafter(resources.table),
     "trie": lambda _: NgramTrieDrafter(),
     "llma": lambda _: LlmaDrafter(),
     "prompt-lookup": lambda _: PromptLookupDrafter(),
