@@ -1,4 +1,4 @@
-"""What tests of datastores share: small texts, and stores whose contents were changed by someone who knows checksums."""
+"""What tests of datastores share: small texts, and stores whose contents somebody changed who knows checksums."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def continuations(texts: Sequence[Sequence[int]], ngram: Sequence[int], depth: i
     """Up to `depth` tokens after each occurrence of an n-gram, sorted; none for an occurrence at a text's end."""
     n, found = len(ngram), []
     for text in texts:
-        for start in range(len(text) - n):
-            if list(text[start : start + n]) == list(ngram):
-                found.append(list(text[start + n : start + n + depth]))
+        starts = [start for start in range(len(text) - n) if list(text[start : start + n]) == list(ngram)]
+        found.extend(list(text[start + n : start + n + depth]) for start in starts)
     return sorted(found)

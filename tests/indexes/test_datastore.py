@@ -41,7 +41,7 @@ def folder(tmp_path: Path, kind: str) -> Path:
 @every_kind
 def test_a_store_holds_these_files_and_no_other(folder: Path, kind: str) -> None:
     generation = current_generation(folder)[0]
-    assert sorted(path.name for path in generation.iterdir()) == [*FILES[kind][:1], MANIFEST, *FILES[kind][1:]]
+    assert sorted(path.name for path in generation.iterdir()) == sorted([*FILES[kind], MANIFEST])
     assert size_bytes(folder) == sum(path.stat().st_size for path in generation.iterdir())
 
 
@@ -54,7 +54,7 @@ def test_the_same_texts_give_the_same_bytes(folder: Path, kind: str) -> None:
 
 @every_kind
 def test_a_missing_store_is_called_missing_with_the_command_that_builds_it(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(IndexStoreError, match="no datastore 'past'; build one: python app.py datastore build PATH"):
+    with pytest.raises(IndexStoreError, match=r"no datastore 'past'; build one: python app.py datastore build PATH"):
         KINDS[kind][1](tmp_path / "past", HASH)
 
 
