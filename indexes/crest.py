@@ -95,9 +95,7 @@ class CrestStore:
         """The tree of exactly this n-gram, given as bytes."""
         bucket = key_hash(key) * self._count >> 64
         low, high = _RANGE.unpack_from(self._buckets, 4 * bucket)
-        if low == high:
-            return None
-        if not low < high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
+        if not low <= high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
             raise self._opened.damaged(f"bucket {bucket} reaches from {low} to {high} of {len(self._records)} bytes")
         data, width, at = self._records[low:high], self._width, 0
         wanted = bytes((len(key) // width,)) + key
