@@ -45,6 +45,14 @@ def decode_ids(data: bytes | memoryview | npt.NDArray[np.uint8], width: int) -> 
     return (rows[:, 0] << 16) | (rows[:, 1] << 8) | rows[:, 2]
 
 
+def known_end(context: Sequence[int], longest: int, vocabulary: int) -> Sequence[int]:
+    """The end of a context, up to `longest` tokens, from its last id outside the vocabulary on."""
+    end = context[max(0, len(context) - longest) :]
+    if end and not 0 <= min(end) <= max(end) < vocabulary:
+        return end[1 + max(at for at, token in enumerate(end) if not 0 <= token < vocabulary) :]
+    return end
+
+
 def write_corpus(path: Path, texts: Iterable[Sequence[int]], vocabulary: int) -> int:
     """Write the texts that are not empty; returns the file's length in tokens, a zero per text included.
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexes.corpus import MAX_VOCABULARY, decode_ids, encode_ids, id_bytes
+from indexes.corpus import MAX_VOCABULARY, decode_ids, encode_ids, id_bytes, known_end
 from indexes.datastore import open_store
 from indexes.prefix_tree import NO_TREE, TokenTree
 
@@ -84,10 +84,7 @@ class CrestStore:
         self._lookups += 1
         if self._lookups % RELEASE_AFTER == 0:
             self._advise("MADV_DONTNEED")
-        end = context[max(0, len(context) - self.max_ngram) :]
-        width = self._width
-        if end and not 0 <= min(end) <= max(end) < self.vocabulary:
-            end = end[1 + max(at for at, token in enumerate(end) if not 0 <= token < self.vocabulary) :]
+        width, end = self._width, known_end(context, self.max_ngram, self.vocabulary)
         key = b"".join([(token + 1).to_bytes(width, "big") for token in end])
         for start in range(0, len(key), width):
             if (tree := self.tree_of(key[start:])) is not None:
@@ -98,9 +95,7 @@ class CrestStore:
         """The tree of exactly this n-gram, given as bytes."""
         bucket = key_hash(key) * self._count >> 64
         low, high = _RANGE.unpack_from(self._buckets, 4 * bucket)
-        if low == high:
-            return None
-        if not low < high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
+        if not low <= high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
             raise self._opened.damaged(f"bucket {bucket} reaches from {low} to {high} of {len(self._records)} bytes")
         data, width, at = self._records[low:high], self._width, 0
         wanted = bytes((len(key) // width,)) + key

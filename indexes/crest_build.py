@@ -106,10 +106,11 @@ def _count(corpus: Corpus, order: Path, passes: list[Pass], settings: CrestSetti
             for n in range(1, m + 1):
                 lengths = runs(rows, n)[1]
                 if n == 1 and chosen.parts > 1:
-                    lengths = np.full(chosen.is_last, chosen.total)
+                    lengths = np.array([chosen.total] if chosen.is_last else [], np.int64)
                 histogram[n, : MAX_COUNT + 1] += np.bincount(np.minimum(lengths, MAX_COUNT), minlength=MAX_COUNT + 1)
             done += len(places)
             progress("Counting n-grams", done, corpus.length)
+    progress("Counting n-grams", corpus.length, corpus.length)
     kept = _Kept()
     for n in range(1, m + 1):
         as_often = np.cumsum(histogram[n][::-1])[::-1]  # how many n-grams were seen so often or more
@@ -139,6 +140,7 @@ def _trees(
                         yield from _tree(rows[start : start + length : step], n, corpus.width, settings)
             done += len(places)
             progress("Making trees", done, corpus.length)
+    progress("Making trees", corpus.length, corpus.length)
 
 
 def _sample_of_all(corpus: Corpus, chosen: Pass, width: int) -> Tokens:

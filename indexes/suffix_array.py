@@ -14,7 +14,17 @@ from pathlib import Path
 import numpy as np
 from pydivsufsort import divsufsort
 
-from indexes.corpus import Corpus, Progress, Tokens, decode_ids, encode_ids, id_bytes, no_progress, write_corpus
+from indexes.corpus import (
+    Corpus,
+    Progress,
+    Tokens,
+    decode_ids,
+    encode_ids,
+    id_bytes,
+    known_end,
+    no_progress,
+    write_corpus,
+)
 from indexes.datastore import Opened, open_store, writing_store
 from indexes.prefix_tree import NO_TREE, TokenTree, frequent_prefixes
 
@@ -86,7 +96,12 @@ class RestStore:
                 raise opened.damaged(f"a segment has {size!r} entries for tokens {start!r} to {end!r}")
             segments.append((start * self._width, end * self._width, first, first + size))
             first += size
-        if bounds[0] != 0 or segments[-1][1] != len(self._text) or first * _U32.size != len(self._order):
+        if (
+            not segments
+            or bounds[0] != 0
+            or segments[-1][1] != len(self._text)
+            or first * _U32.size != len(self._order)
+        ):
             raise opened.damaged("its segments are not those of its files")
         return segments
 
@@ -99,9 +114,7 @@ class RestStore:
         The tree merges `most` continuations of `depth` tokens, evenly spread over all in sorted order. The length is
         0 and the tree empty where nothing matches. Raises DamagedIndexError for contents that cannot be.
         """
-        end = context[max(0, len(context) - longest) :]
-        if any(not 0 <= token < self.vocabulary for token in end):
-            return 0, NO_TREE
+        end = known_end(context, longest, self.vocabulary)
         low, high = shortest - 1, len(end)  # the longest match is in [low, high], low standing for none
         while low < high:
             middle = (low + high + 1) // 2
