@@ -66,8 +66,9 @@ def measure_costs(
 ) -> VerifyCosts:
     """Time forward passes over chains of up to `max_nodes` nodes: the fastest of some rounds, for noise only adds.
 
-    A warm-up apart it ends after five rounds, or after `limit_s` seconds and two rounds over a few sizes; sizes that were
-    not reached then are left out, as are those beyond half of the model's context. What the target's cache held is lost.
+    A warm-up apart it ends after five rounds, or after `limit_s` seconds and two rounds over a few sizes; sizes that
+    were not reached then are left out, as are those beyond half of the model's context. What the target's cache held
+    is lost.
     """
     most = max(0, min(max_nodes, EDGES[-1], target.context_limit // 2 - 1))
     wanted = [edge for edge in EDGES if edge < most] + [most]
