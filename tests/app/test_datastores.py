@@ -151,8 +151,9 @@ def test_the_engine_gives_drafters_the_datastore_and_its_tokenizer_s_hash(
     (tmp_path / "a.txt").write_text("words")
     built(paths, tokenizer, tmp_path / "a.txt")
     engine = Engine(load_settings(model=str(model), drafter="crest", datastore="past"), home=paths)
-    assert engine.resources == Resources(tokenizer_hash(tokenizer), paths.datastores / "past")
-    make_drafter("crest", engine.resources)
+    resources = engine.resources("crest")
+    assert resources == Resources(tokenizer_hash(tokenizer), paths.datastores / "past")
+    make_drafter("crest", resources)
 
 
 def test_the_engine_refuses_a_drafter_without_its_datastore_before_any_model_is_loaded(paths: Paths) -> None:

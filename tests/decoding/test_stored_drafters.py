@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tests.indexes.stores import crest, forge, rest
 
 HASH = "a tokenizer"
 FILES = {"crest": (BUCKETS, RECORDS), "rest": (TEXT, ORDER)}
-BUILD = {"crest": build_crest, "rest": build_rest}
+BUILD: dict[str, Any] = {"crest": build_crest, "rest": build_rest}
 TEXTS = [[1, 2, 3, 4], [1, 2, 3, 5], [0, 2, 0]]
 
 every_kind = pytest.mark.parametrize("kind", ["crest", "rest"])

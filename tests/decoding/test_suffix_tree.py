@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +61,7 @@ def test_the_match_length_with_the_greatest_sum_of_estimates_wins() -> None:
     assert drafted(started_suffix(texts), (1, 2)) == [(7, -1, 0.5), (8, 0, 0.5), (5, -1, 0.5), (6, 2, 0.5)]
 
 
-def started_suffix(texts: list[tuple[int, ...]]) -> SuffixTreeDrafter:
+def started_suffix(texts: Sequence[tuple[int, ...]]) -> SuffixTreeDrafter:
     drafter = SuffixTreeDrafter(alpha=2)
     started(drafter, texts)
     return drafter

@@ -54,7 +54,8 @@ def forge_manifest(folder: Path, data: bytes) -> None:
 
 def continuations(texts: Sequence[Sequence[int]], ngram: Sequence[int], depth: int) -> list[list[int]]:
     """Up to `depth` tokens after each occurrence of an n-gram, sorted; none for an occurrence at a text's end."""
-    n, found = len(ngram), []
+    n = len(ngram)
+    found: list[list[int]] = []
     for text in texts:
         starts = [start for start in range(len(text) - n) if list(text[start : start + n]) == list(ngram)]
         found.extend(list(text[start + n : start + n + depth]) for start in starts)

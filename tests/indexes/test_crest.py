@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -201,7 +202,7 @@ def test_bounds_that_are_none_are_damage(tmp_path: Path, buckets: bytes) -> None
 
 
 @pytest.mark.parametrize("values", [{"max_ngram": 0}, {"max_ngram": 17}, {"vocabulary": 2**24}, {"max_ngram": None}])
-def test_a_manifest_that_cannot_be_is_damage(tmp_path: Path, values: dict[str, object]) -> None:
+def test_a_manifest_that_cannot_be_is_damage(tmp_path: Path, values: dict[str, Any]) -> None:
     crest(tmp_path / "s", [[1, 2, 3]])
     forge(tmp_path / "s", **values)
     with pytest.raises(DamagedIndexError, match="'s' is damaged"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,7 +123,7 @@ def test_an_order_that_points_behind_the_text_is_damage(tmp_path: Path) -> None:
         {"vocabulary": 0}, {"vocabulary": "6"}, {"vocabulary": True}, {"vocabulary": None},
     ],
 )  # fmt: skip
-def test_a_manifest_that_cannot_be_is_damage(tmp_path: Path, values: dict[str, object]) -> None:
+def test_a_manifest_that_cannot_be_is_damage(tmp_path: Path, values: dict[str, Any]) -> None:
     rest(tmp_path / "s", [[1, 2, 3]])
     forge(tmp_path / "s", **values)
     with pytest.raises(DamagedIndexError, match="'s' is damaged"):
