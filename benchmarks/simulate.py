@@ -86,7 +86,7 @@ def _count(bins: Any, tree: DraftTree, path: list[int]) -> None:
 
 @dataclass(slots=True)
 class Oracle:
-    """The ceiling for copying: knows the answer, and copies its best continuation from the references.
+    """The ceiling for copying: knows the answer, and copies its best continuation from references or answer so far.
 
     It may begin where the last token stands; with `jump` anywhere.
     """
@@ -104,7 +104,7 @@ class Oracle:
         """The longest run that is right."""
         coming = self.answer[len(context) :]
         best = 0
-        for text in self._references:
+        for text in (*self._references, tuple(context)):
             for begin in range(len(text)):
                 if self.jump or (begin and text[begin - 1] == context[-1]):
                     pairs = zip(coming, text[begin:], strict=False)

@@ -34,8 +34,8 @@ MAKERS: dict[str, Callable[[], Drafter]] = {
 
 # These learn from the target's outputs or ask a model, and do not copy from references.
 NOT_COPYING = frozenset({"token-recycling", "lookahead", "draft-model", "ouroboros"})
-# These keep phrases from answer to answer, and find new ones while they draft.
-WARM = frozenset({"ouroboros"})
+# These keep phrases from answer to answer.
+WARM = frozenset({"ouroboros", "blend"})
 
 TOKENS = st.lists(st.integers(0, 3), max_size=25).map(tuple)
 REFERENCES = st.lists(TOKENS, max_size=4)
