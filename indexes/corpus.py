@@ -16,6 +16,7 @@ from indexes.errors import NothingToIndexError, SettingError
 
 Progress = Callable[[str, int, int], None]
 Tokens = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]  # there are many: half the memory
 
 MAX_VOCABULARY = 2**24 - 1
 
@@ -87,9 +88,9 @@ class Corpus:
         found = decode_ids(self._bytes[start * self.width : end * self.width], self.width)
         return np.concatenate((found, np.zeros(max(0, end - start - len(found)), np.int64)))
 
-    def windows(self, positions: Tokens, length: int) -> Tokens:
+    def windows(self, positions: Tokens, length: int) -> Rows:
         """(P, length) the tokens plus one from each position on; zeros from the end of its text on."""
-        rows = np.empty((len(positions), length), np.int64)
+        rows = np.empty((len(positions), length), np.int32)
         for column in range(length):
             at = np.minimum(positions + column, self.length - 1)  # the last token is a zero
             rows[:, column] = self._gather(at)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from indexes.corpus import Corpus, Tokens
+from indexes.corpus import Corpus, Rows, Tokens
 
 PASS = 2**20
 
@@ -76,7 +77,7 @@ def find_places(corpus: Corpus, chosen: Pass) -> Tokens:
     return np.concatenate(found)
 
 
-def sorted_rows(corpus: Corpus, places: Tokens, length: int) -> tuple[Tokens, Tokens]:
+def sorted_rows(corpus: Corpus, places: Tokens, length: int) -> tuple[Tokens, Rows]:
     """The places (P,) and the `length` tokens plus one from each on (P, length), sorted by these."""
     rows = corpus.windows(places, length)
     together = 63 // (8 * corpus.width)  # columns that are sorted as one number
@@ -90,7 +91,7 @@ def sorted_rows(corpus: Corpus, places: Tokens, length: int) -> tuple[Tokens, To
     return places[order], rows[order]
 
 
-def runs(rows: Tokens, n: int) -> tuple[Tokens, Tokens]:
+def runs(rows: npt.NDArray[np.integer], n: int) -> tuple[Tokens, Tokens]:
     """Where the rows of each n-gram begin, and how many they are; without those that nothing ever follows."""
     if not len(rows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

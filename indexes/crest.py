@@ -1,8 +1,9 @@
 """CREST's datastore (crest sec. 4): a hash map on disk from an n-gram to its token tree, read in constant time.
 
-Two memory-mapped files. `buckets` holds where each bucket of `records` begins (32 bits); an n-gram's bucket is the
-upper part of its 64-bit hash. A record is plain bytes, and holds the n-gram itself, so that no other's tree can be
-taken for it:
+Two files. `buckets`, memory-mapped, holds where each bucket of `records` begins (32 bits); an n-gram's bucket is the
+upper part of its 64-bit hash. One bucket of `records` is read at a time, in place: a read costs a third of a page
+fault, and leaves no pages mapped that would count as this process's memory. A record is plain bytes, and holds the
+n-gram itself, so that no other's tree can be taken for it:
 
     number of nodes, n | the n-gram | the nodes' tokens | one byte per node: (parent + 1) << 2 | halvings
 
@@ -14,8 +15,9 @@ nor how a store is built.
 from __future__ import annotations
 
 import hashlib
-import mmap
+import os
 import struct
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,9 +31,9 @@ KIND = "crest"
 BUCKETS, RECORDS = "buckets", "records"
 MAX_NODES = 63  # 6 bits hold parents -1 to 62
 MAX_NGRAM = 16
-MAX_BUCKET_BYTES = 2**16  # a bucket holds about 4 records; a longer one is no store of ours
+PER_BUCKET = 8  # records, on average
+MAX_BUCKET_BYTES = 2**16  # a longer bucket is no store of ours
 MAX_HALVINGS = 3
-RELEASE_AFTER = 32  # lookups; each leaves some pages mapped, and Linux maps 16 around each
 
 _RANGE = struct.Struct("<II")
 _HASH = struct.Struct(">Q")
@@ -59,7 +61,7 @@ def pack_tree(tree: TokenTree, width: int) -> bytes:
 
 
 class CrestStore:
-    """Opens a datastore written by `build_crest`; one thread at a time.
+    """Opens a datastore written by `build_crest`; usable from any thread.
 
     Opening reads the manifest only. Raises IndexStoreError, DamagedIndexError.
     """
@@ -69,21 +71,18 @@ class CrestStore:
         self.vocabulary = opened.number("vocabulary", 1, MAX_VOCABULARY)
         self.max_ngram = opened.number("max_ngram", 1, MAX_NGRAM)
         self._width = id_bytes(self.vocabulary)
-        self._buckets, self._records = opened.map(BUCKETS), opened.map(RECORDS)
+        self._buckets, self._records = opened.map(BUCKETS), opened.open(RECORDS)
+        self.close = weakref.finalize(self, os.close, self._records)
+        self._length = os.fstat(self._records).st_size
         self._count = len(self._buckets) // 4 - 1
         if self._count < 1 or len(self._buckets) % 4:
             raise opened.damaged(f"{BUCKETS} has {len(self._buckets)} bytes, which are no bounds")
-        self._lookups = 0
-        self._advise("MADV_RANDOM")
 
     def lookup(self, context: Sequence[int]) -> tuple[int, TokenTree]:
         """The longest stored n-gram that the context ends with: its n, and its tree; (0, no tree) if there is none.
 
         Raises DamagedIndexError for contents that cannot be.
         """
-        self._lookups += 1
-        if self._lookups % RELEASE_AFTER == 0:
-            self._advise("MADV_DONTNEED")
         width, end = self._width, known_end(context, self.max_ngram, self.vocabulary)
         key = b"".join([(token + 1).to_bytes(width, "big") for token in end])
         for start in range(0, len(key), width):
@@ -95,9 +94,9 @@ class CrestStore:
         """The tree of exactly this n-gram, given as bytes."""
         bucket = key_hash(key) * self._count >> 64
         low, high = _RANGE.unpack_from(self._buckets, 4 * bucket)
-        if not low <= high <= len(self._records) or high - low > MAX_BUCKET_BYTES:
-            raise self._opened.damaged(f"bucket {bucket} reaches from {low} to {high} of {len(self._records)} bytes")
-        data, width, at = self._records[low:high], self._width, 0
+        if not low <= high <= self._length or high - low > MAX_BUCKET_BYTES:
+            raise self._opened.damaged(f"bucket {bucket} reaches from {low} to {high} of {self._length} bytes")
+        data, width, at = os.pread(self._records, high - low, low), self._width, 0
         wanted = bytes((len(key) // width,)) + key
         if wanted not in data:
             return None
@@ -121,21 +120,6 @@ class CrestStore:
         if np.count_nonzero(tokens.view(np.uint64) >= self.vocabulary) or np.count_nonzero(links >= _TOO_LATE[:nodes]):
             raise self._opened.damaged(f"bucket {bucket} holds a tree that is none, or ids outside the vocabulary")
         return TokenTree(tokens, _PARENTS[links], np.multiply.accumulate(_SHARES[links]))
-
-    def _advise(self, advice: str) -> None:
-        """Tell the system how the files are read: at random, and (now and then) that what was read can go.
-
-        Pages that go stay in the system's cache, but no longer count as this process's memory.
-        """
-        option = getattr(mmap, advice, None)  # not every system has them
-        if option is not None:
-            self._buckets.madvise(option)
-            self._records.madvise(option)
-
-    def close(self) -> None:
-        """Unmap the files."""
-        self._buckets.close()
-        self._records.close()
 
 
 _TOO_LATE = (4 * np.arange(1, MAX_NODES + 1)).astype(np.uint8)  # the least link of each node that is wrong

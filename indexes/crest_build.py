@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexes.corpus import Corpus, Progress, Tokens, encode_ids, no_progress, write_corpus
+from indexes.corpus import Corpus, Progress, Rows, encode_ids, no_progress, write_corpus
 from indexes.corpus_passes import Pass, find_places, plan_passes, runs, sorted_rows
 from indexes.crest import BUCKETS, KIND, MAX_NGRAM, MAX_NODES, RECORDS, pack_record
 from indexes.crest_records import RecordWriter
@@ -143,13 +143,13 @@ def _trees(
     progress("Making trees", corpus.length, corpus.length)
 
 
-def _sample_of_all(corpus: Corpus, chosen: Pass, width: int) -> Tokens:
+def _sample_of_all(corpus: Corpus, chosen: Pass, width: int) -> Rows:
     """Sorted rows of a token whose places lie in several passes."""
     places = find_places(corpus, replace(chosen, part=0, parts=1))
     return sorted_rows(corpus, places[:: -(-len(places) // MOST)], width)[1]
 
 
-def _tree(rows: Tokens, n: int, width: int, settings: CrestSettings) -> Iterator[tuple[bytes, TokenTree]]:
+def _tree(rows: Rows, n: int, width: int, settings: CrestSettings) -> Iterator[tuple[bytes, TokenTree]]:
     """The n-gram that all rows begin with, and the tree of what follows it, unless that was all seen too seldom."""
     followed = rows[rows[:, n] != 0, n : n + settings.depth]
     tree = frequent_prefixes(followed, settings.nodes, settings.least) if len(followed) else NO_TREE

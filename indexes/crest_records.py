@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.corpus import Progress
-from indexes.crest import key_hash
+from indexes.crest import PER_BUCKET, key_hash
 from indexes.errors import NothingToIndexError, SettingError
 
 PARTS = 64
-PER_BUCKET = 4
 MAX_BYTES = 2**32 - 1
 
 Hashes = npt.NDArray[np.uint64]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import mmap
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,13 @@ class Opened:
         return DamagedIndexError(
             f"the datastore {self.name!r} is damaged: {what}; build it again: {REBUILD.format(name=self.name)}"
         )
+
+    def open(self, file: str) -> int:
+        """A descriptor of a file of the datastore, to be closed by the caller."""
+        try:
+            return os.open(self.generation / file, os.O_RDONLY)
+        except OSError as error:
+            raise self.damaged(f"{file} cannot be read ({error})") from error
 
     def map(self, file: str) -> mmap.mmap:
         """A file of the datastore, memory-mapped."""
