@@ -40,7 +40,7 @@ DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, th
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
-DrafterOption = Annotated[str | None, typer.Option(help="trie (default), plain, ... An unknown name lists all.")]
+DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]
 DraftModelOption = Annotated[
     str | None,
     typer.Option(help="For draft-model and ouroboros: a smaller model with the same vocabulary, a hub id or a folder."),

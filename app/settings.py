@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     chunk_chars: int | None = Field(default=None, ge=100, le=20_000)
     device: str = "auto"
     dtype: str = "auto"
-    drafter: str = "trie"
+    drafter: str = "blend"
     datastore: str | None = None
     draft_model: str | None = None
     max_nodes: int | None = Field(default=None, ge=0, le=1024)

@@ -12,8 +12,7 @@ from app.prompt import Prompt, PromptWriter, Turn, fold
 from app.repetition import repetition_start
 from app.spans import Tracer, copied_fraction
 from decoding.budget import NodeBudget
-from decoding.drafter import DraftRequest, Reference
-from decoding.drafters import NOTHING, Resources, make_drafter
+from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.loop import DecodeRequest, Event, Finished, decode
 from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
@@ -35,25 +34,22 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes answers with one target model; one at a time, for the model holds one sequence.
-
-    `resources` gives what a drafter of some name needs beside the request.
-    """
+    """Writes answers with one target model; one at a time, for the model holds one sequence."""
 
     target: TargetModel
     tokenizer: Any
     prompts: PromptWriter
     stop_tokens: frozenset[int]
     settings: WritingSettings
-    resources: Callable[[str], Resources] = lambda _: NOTHING
 
     def write(
         self,
         answer: Answer,
         turns: Sequence[Turn],
-        max_new_tokens: int | None,
+        drafter: Drafter,
         budget: NodeBudget | None,
         similar: Sequence[str],
+        max_new_tokens: int | None,
         cancelled: Callable[[], bool],
         start: float,
     ) -> Iterator[Answer]:
@@ -73,7 +69,6 @@ class AnswerWriter:
         draft = DraftRequest(prompt.tokens, references(self.prompts.encode, answer, turns, similar))
         request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling, budget)
         tokens: list[int] = []
-        drafter = make_drafter(answer.stats.drafter, self.resources(answer.stats.drafter))
         for event in decode(self.target, drafter, request, cancelled):
             answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
             yield answer

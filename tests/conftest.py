@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from app.engine import Engine
 from app.settings import Paths, Settings, paths
+
+# A suite that a shell put in the background ignores Ctrl-C, and so would the programs whose Ctrl-C is tested.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from decoding.drafters.suffix_tree import SuffixTreeDrafter
 from decoding.drafters.token_recycling import TokenRecyclingDrafter
 from indexes.crest import CrestStore
 from indexes.errors import SettingError
+from indexes.ngram_counts import NgramCounts
 from indexes.suffix_array import RestStore
 
 
@@ -34,12 +35,14 @@ class Resources:
     datastore       a folder made by `python app.py datastore build`
     draft_model     a smaller model with the target's vocabulary
     table           what is known of the spelling of tokens
+    passages        which tokens follow which in all texts that answers are given from
     """
 
     tokenizer_hash: str = ""
     datastore: Path | None = None
     draft_model: DraftModel | None = None
     table: TokenTable | None = None
+    passages: NgramCounts | None = None
 
 
 NOTHING = Resources()
@@ -64,7 +67,7 @@ def _draft_model(resources: Resources) -> DraftModel:
 
 
 DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
-    "blend": lambda resources: BlendDrafter(resources.table),
+    "blend": lambda resources: BlendDrafter(resources.table, resources.passages),
     "trie": lambda _: NgramTrieDrafter(),
     "llma": lambda _: LlmaDrafter(),
     "prompt-lookup": lambda _: PromptLookupDrafter(),
@@ -78,6 +81,7 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "plain": lambda _: PlainDrafter(),
 }
 
+LEARNING = frozenset({"blend", "suffix", "token-recycling", "ouroboros"})  # those that learn from answer to answer
 CALIBRATED = frozenset({"blend"})  # those whose stated probabilities come true as often as they say
 
 

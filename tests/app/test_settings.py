@@ -23,7 +23,7 @@ def write_toml(home: Path, text: str) -> None:
 def test_the_defaults_are_the_laptop_profile_with_the_trie() -> None:
     settings = load_settings()
     assert settings.resolved() == PROFILES["laptop"]
-    assert (settings.drafter, settings.max_nodes, settings.max_new_tokens) == ("trie", None, 160)
+    assert (settings.drafter, settings.max_nodes, settings.max_new_tokens) == ("blend", None, 160)
     assert (settings.candidates, settings.min_span_words, settings.index) == (100, 3, "python-docs")
     assert (settings.device, settings.dtype) == ("auto", "auto")
     assert settings.node_budget == "adaptive"
