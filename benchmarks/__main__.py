@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli import make_engine, run_cli
+from app.cli import DatastoreOption, DraftModelOption, make_engine, run_cli
 from app.terminal import out, progress_bars
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -54,32 +54,37 @@ def retrieval(
 def decode(
     data: DataOption,
     methods: Annotated[
-        str, typer.Option(help="Comma-separated.")
-    ] = "plain,trie,llma,prompt-lookup,hf-generate,hf-prompt-lookup",
+        str, typer.Option(help="Comma-separated; trie@8 verifies 8 nodes at most, always.")
+    ] = "plain,blend,trie,llma,prompt-lookup,hf-generate,hf-prompt-lookup",
     data_format: FormatOption = None,
     limit: LimitOption = None,
     skip: Annotated[int, typer.Option(min=0, help="Leave out the first so many questions.")] = 0,
+    runs: Annotated[int, typer.Option(min=1, help="How often to ask all questions.")] = 1,
     max_new_tokens: TokensOption = 128,
     max_nodes: NodesOption = None,
     dtype: DtypeOption = None,
     model: ModelOption = None,
+    draft_model: DraftModelOption = None,
+    datastore: DatastoreOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tokens per second of every method, interleaved per question."""
     from benchmarks import decode as benchmark
 
-    engine = make_engine(dtype=dtype, model=model, profile=profile, max_nodes=max_nodes)
+    engine = make_engine(
+        dtype=dtype, model=model, draft_model=draft_model, datastore=datastore, profile=profile, max_nodes=max_nodes
+    )
     with progress_bars() as progress:
         names = [name.strip() for name in methods.split(",") if name.strip()]
-        result = benchmark.run(engine, data, data_format, names, limit, skip, max_new_tokens, progress)
+        result = benchmark.run(engine, data, data_format, names, limit, skip, max_new_tokens, progress, runs)
     _print(result, "methods", as_json)
 
 
 @cli.command(epilog="Example: python -m benchmarks identity --data spec_bench_rag.jsonl")
 def identity(
     data: DataOption,
-    drafters: Annotated[str, typer.Option(help="Comma-separated.")] = "trie,llma,prompt-lookup",
+    drafters: Annotated[str, typer.Option(help="Comma-separated.")] = "blend,trie,llma,prompt-lookup",
     data_format: FormatOption = None,
     limit: LimitOption = None,
     max_new_tokens: TokensOption = 128,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from benchmarks.conditions import conditions
 from benchmarks.data import PromptExample, read_prompts
 from benchmarks.replies import Answerer, Reply, load_peer, our_reply, transformers_reply
 from decoding.drafter import DraftRequest, Reference
-from decoding.drafters import DRAFTERS
+from decoding.drafters import DRAFTERS, make_drafter
 from decoding.loop import DecodeRequest
 from indexes.errors import SettingError
 from retrieval.indexing import Progress
@@ -33,16 +34,32 @@ def make_request(engine: Engine, example: PromptExample, max_new_tokens: int) ->
     return DecodeRequest(DraftRequest(prompt, references), max_new_tokens, engine.stop_tokens, engine.max_nodes)
 
 
-def _answerers(engine: Engine, methods: Sequence[str]) -> dict[str, Answerer]:
-    if unknown := [method for method in methods if method not in METHODS]:
-        raise SettingError(f"unknown method {', '.join(unknown)}; choose from {', '.join(METHODS)}")
+def answer_ways(engine: Engine, methods: Sequence[str]) -> dict[str, Answerer]:
+    """How each method answers. Raises SettingError for an unknown one, or one that needs what was not chosen."""
     answerers: dict[str, Answerer] = {}
     for method in methods:
+        name, _, nodes = method.partition("@")
         if method in TRANSFORMERS:
             answerers[method] = partial(transformers_reply, load_peer(engine), **TRANSFORMERS[method])
+        elif name not in DRAFTERS or not (nodes.isdecimal() or method == name):
+            raise SettingError(
+                f"unknown method {method!r}; choose from {', '.join(METHODS)}, or add a fixed number of nodes: trie@8"
+            )
         else:
-            answerers[method] = partial(our_reply, engine.target, method)
+            answerers[method] = _ours(engine, name, int(nodes) if nodes else None)
     return answerers
+
+
+def _ours(engine: Engine, name: str, nodes: int | None) -> Answerer:
+    """One drafter for all questions, as one person would have it; `nodes` makes the budget a fixed one."""
+    drafter = make_drafter(name, engine.resources(name))
+    budget = engine.node_budget(name) if nodes is None else None
+
+    def answer(request: DecodeRequest) -> Reply:
+        most = request.max_nodes if nodes is None else nodes
+        return our_reply(engine.target, drafter, replace(request, budget=budget, max_nodes=most))
+
+    return answer
 
 
 def run(
@@ -54,48 +71,57 @@ def run(
     skip: int,
     max_new_tokens: int,
     progress: Progress,
+    runs: int = 1,
 ) -> dict[str, Any]:
-    """Time every method on every question, in turn, after one short warm-up of each."""
+    """Time every method on every question, in turn, `runs` times over, after one short warm-up of each."""
     examples = read_prompts(data, data_format, None if limit is None else skip + limit)[skip:]
-    answerers = _answerers(engine, list(dict.fromkeys(["plain", *methods])))
+    answerers = answer_ways(engine, list(dict.fromkeys(["plain", *methods])))
     requests = [make_request(engine, example, max_new_tokens) for example in examples]
     for answerer in answerers.values():
         answerer(make_request(engine, examples[0], 8))
     replies: dict[str, list[Reply]] = {method: [] for method in answerers}
-    for done, request in enumerate(requests):
-        progress("Questions", done, len(requests))
+    total = runs * len(requests)
+    for done in range(total):
+        progress("Questions", done, total)
         order = list(answerers)
         for method in order[done % len(order) :] + order[: done % len(order)]:  # nobody always runs first
-            replies[method].append(answerers[method](request))
-    progress("Questions", len(requests), len(requests))
+            replies[method].append(answerers[method](requests[done % len(requests)]))
+    progress("Questions", total, total)
     chosen = conditions(
         data=data.name,
         questions=len(requests),
         skipped=skip,
+        runs=runs,
         prompt_tokens_mean=round(statistics.mean(len(request.draft.prompt) for request in requests)),
         max_new_tokens=max_new_tokens,
         max_nodes=engine.max_nodes,
+        node_budget=engine.settings.node_budget,
         model=engine.profile.model,
         device=engine.device,
         dtype=engine.dtype_name,
     )
     plain = replies["plain"]
-    return {"conditions": chosen, "methods": [_figures(method, replies[method], plain) for method in methods]}
+    return {"conditions": chosen, "methods": [_figures(method, replies[method], plain, runs) for method in methods]}
 
 
-def _figures(method: str, replies: list[Reply], plain: list[Reply]) -> dict[str, Any]:
+def _figures(method: str, replies: list[Reply], plain: list[Reply], runs: int) -> dict[str, Any]:
     decoded = sum(len(reply.tokens) - reply.first for reply in replies)
     seconds = sum(reply.decode_s for reply in replies)
+    rate = _rate(replies)
     passes = sum(reply.passes for reply in replies)
     rates = [(len(reply.tokens) - reply.first) / reply.decode_s for reply in replies if reply.passes]
     identical = sum(reply.tokens == other.tokens for reply, other in zip(replies, plain, strict=True))
+    each = len(replies) // runs
+    times = [_total_s(replies[at : at + each]) / _total_s(plain[at : at + each]) for at in range(0, len(replies), each)]
     line = {
         "method": method,
         "tokens": decoded,
         "decode_s": round(seconds, 3),
-        "tokens_per_s": round(decoded / seconds, 2) if seconds else 0.0,
+        "tokens_per_s": round(rate, 2),
+        "speed_up": round(rate / _rate(plain), 3),
         "accept_length": round(decoded / passes, 3) if passes else 1.0,
         "time_to_first_token_s": round(statistics.median(reply.first_s for reply in replies), 3),
+        "total_time_against_plain": round(statistics.median(times), 4),
         "identical_to_plain": round(identical / len(replies), 4),
         "spread": {
             "tokens_per_s_min": round(min(rates, default=0.0), 2),
@@ -103,9 +129,21 @@ def _figures(method: str, replies: list[Reply], plain: list[Reply]) -> dict[str,
             "tokens_per_s_max": round(max(rates, default=0.0), 2),
         },
     }
+    if runs > 1:
+        line["total_times"] = {f"run {number}": round(value, 4) for number, value in enumerate(times, 1)}
     proposals = [seconds for reply in replies for seconds in reply.propose_s]
     if proposals and method != "plain":
         line["build_ms_median"] = round(1000 * statistics.median(reply.start_s for reply in replies), 3)
         line["propose_ms_median"] = round(1000 * statistics.median(proposals), 3)
         line["nodes_per_pass"] = round(sum(reply.nodes for reply in replies) / max(1, passes), 1)
     return line
+
+
+def _total_s(replies: Sequence[Reply]) -> float:
+    return sum(reply.first_s + reply.decode_s for reply in replies)
+
+
+def _rate(replies: Sequence[Reply]) -> float:
+    """Tokens per second after the first; 1 if there were none."""
+    decoded = sum(len(reply.tokens) - reply.first for reply in replies)
+    return decoded / sum(reply.decode_s for reply in replies) if decoded else 1.0

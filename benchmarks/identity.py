@@ -9,8 +9,7 @@ from typing import Any
 from app.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import read_prompts
-from benchmarks.decode import make_request
-from benchmarks.replies import our_reply
+from benchmarks.decode import answer_ways, make_request
 from retrieval.indexing import Progress
 
 
@@ -28,12 +27,13 @@ def run(
     lines: dict[str, dict[str, Any]] = {
         name: {"drafter": name, "identical": 0, "questions": len(examples), "differences": []} for name in drafters
     }
+    answerers = answer_ways(engine, ["plain", *drafters])
     for done, example in enumerate(examples):
         progress("Questions", done, len(examples))
         request = make_request(engine, example, max_new_tokens)
-        plain = our_reply(engine.target, "plain", request).tokens
+        plain = answerers["plain"](request).tokens
         for name in drafters:
-            tokens = our_reply(engine.target, name, request).tokens
+            tokens = answerers[name](request).tokens
             lines[name]["identical"] += tokens == plain
             if tokens != plain:
                 at = next((i for i, (a, b) in enumerate(zip(tokens, plain, strict=False)) if a != b), len(plain))

@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
 from app.engine import Engine
-from decoding.drafters import make_drafter
+from decoding.drafter import Drafter
 from decoding.hf_target import HuggingFaceTarget
 from decoding.loop import DecodeRequest, Step, decode
 
@@ -36,10 +36,10 @@ class Reply:
     nodes: int = 0
 
 
-def our_reply(target: HuggingFaceTarget, drafter_name: str, request: DecodeRequest) -> Reply:
+def our_reply(target: HuggingFaceTarget, drafter: Drafter, request: DecodeRequest) -> Reply:
     """Decode with one of our drafters; preparing it counts as time to the first token, as people feel it."""
     began = time.perf_counter()
-    steps = [event for event in decode(target, make_drafter(drafter_name), request) if isinstance(event, Step)]
+    steps = [event for event in decode(target, drafter, request) if isinstance(event, Step)]
     total = time.perf_counter() - began
     decode_s = sum(step.duration_s for step in steps[1:])
     return Reply(
