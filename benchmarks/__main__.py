@@ -12,6 +12,7 @@ from rich.table import Table
 
 from app.cli import DatastoreOption, DraftModelOption, make_engine, run_cli
 from app.terminal import out, progress_bars
+from indexes.errors import SettingError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -23,6 +24,7 @@ NodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
 ProfileOption = Annotated[str | None, typer.Option(help="laptop, desktop or gpu.")]
+RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
@@ -156,6 +158,46 @@ def fit(
     scorer = fit_scorer(examples, read_table(read, len(read)))
     save_scorer(scorer, target, {"data": [path.name for path in data], "answers": len(examples)})
     out.print(f"Wrote {target}")
+
+
+@cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")
+def report(
+    data: Annotated[Path | None, typer.Option(help="The folder of all data files.")] = None,
+    redraw: Annotated[bool, typer.Option(help="Only write the page again, from the figures of the last run.")] = False,
+    page: Annotated[Path, typer.Option("--out", help="The page; plots and figures go beside it.")] = RESULTS,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions to decode of each file.")] = 4,
+    max_new_tokens: TokensOption = 96,
+    dtypes: Annotated[str, typer.Option("--dtype", help="Number formats to decode in, comma-separated.")] = (
+        "float32,bfloat16"
+    ),
+    python_mb: Annotated[
+        int, typer.Option(min=1, help="How much of the installed Python sources to make datastores of.")
+    ] = 30,
+    model: ModelOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Run simulate on all answers and decode on all prompts, and write docs/results.md with its plots."""
+    from benchmarks import report as benchmark
+    from benchmarks.plots import draw
+    from benchmarks.results_page import render
+
+    folder = page.with_suffix("")
+    kept = folder / "figures.json"
+    if not redraw:
+        if data is None:
+            raise SettingError("a report needs the folder that holds the data files: --data FOLDER")
+        engines = [make_engine(dtype=dtype.strip(), model=model, profile=profile) for dtype in dtypes.split(",")]
+        with progress_bars() as progress:
+            results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    try:
+        results = json.loads(kept.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER") from error
+    plots = draw(results, folder)
+    page.write_text(render(results, plots, page, "python -m benchmarks report --data FOLDER"), "utf-8")
+    out.print(f"Wrote {page}, {len(plots)} plots and figures.json in {folder}")
 
 
 def _print(result: dict[str, Any], rows: str, as_json: bool) -> None:

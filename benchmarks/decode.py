@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from app.engine import Engine
@@ -16,11 +17,13 @@ from benchmarks.replies import Answerer, Reply, load_peer, our_reply, transforme
 from decoding.drafter import DraftRequest, Reference
 from decoding.drafters import DRAFTERS, make_drafter
 from decoding.loop import DecodeRequest
+from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import SettingError
 from retrieval.indexing import Progress
 
 TRANSFORMERS: dict[str, dict[str, Any]] = {"hf-generate": {}, "hf-prompt-lookup": {"prompt_lookup_num_tokens": 10}}
 METHODS = (*DRAFTERS, *TRANSFORMERS)
+NO_DATASTORES: Mapping[str, Path] = MappingProxyType({})
 
 
 def make_request(engine: Engine, example: PromptExample, max_new_tokens: int) -> DecodeRequest:
@@ -34,8 +37,12 @@ def make_request(engine: Engine, example: PromptExample, max_new_tokens: int) ->
     return DecodeRequest(DraftRequest(prompt, references), max_new_tokens, engine.stop_tokens, engine.max_nodes)
 
 
-def answer_ways(engine: Engine, methods: Sequence[str]) -> dict[str, Answerer]:
-    """How each method answers. Raises SettingError for an unknown one, or one that needs what was not chosen."""
+def answer_ways(
+    engine: Engine, methods: Sequence[str], datastores: Mapping[str, Path] = NO_DATASTORES
+) -> dict[str, Answerer]:
+    """How each method answers; `datastores` are folders by drafter, instead of the engine's.
+
+    Raises SettingError for an unknown one, or one that needs what was not chosen."""
     answerers: dict[str, Answerer] = {}
     for method in methods:
         name, _, nodes = method.partition("@")
@@ -46,13 +53,16 @@ def answer_ways(engine: Engine, methods: Sequence[str]) -> dict[str, Answerer]:
                 f"unknown method {method!r}; choose from {', '.join(METHODS)}, or add a fixed number of nodes: trie@8"
             )
         else:
-            answerers[method] = _ours(engine, name, int(nodes) if nodes else None)
+            answerers[method] = _ours(engine, name, int(nodes) if nodes else None, datastores.get(name))
     return answerers
 
 
-def _ours(engine: Engine, name: str, nodes: int | None) -> Answerer:
+def _ours(engine: Engine, name: str, nodes: int | None, datastore: Path | None) -> Answerer:
     """One drafter for all questions, as one person would have it; `nodes` makes the budget a fixed one."""
-    drafter = make_drafter(name, engine.resources(name))
+    resources = engine.resources(name)
+    if datastore:
+        resources = replace(resources, datastore=datastore, tokenizer_hash=tokenizer_hash(engine.tokenizer))
+    drafter = make_drafter(name, resources)
     budget = engine.node_budget(name) if nodes is None else None
 
     def answer(request: DecodeRequest) -> Reply:
@@ -72,10 +82,11 @@ def run(
     max_new_tokens: int,
     progress: Progress,
     runs: int = 1,
+    datastores: Mapping[str, Path] = NO_DATASTORES,
 ) -> dict[str, Any]:
     """Time every method on every question, in turn, `runs` times over, after one short warm-up of each."""
     examples = read_prompts(data, data_format, None if limit is None else skip + limit)[skip:]
-    answerers = answer_ways(engine, list(dict.fromkeys(["plain", *methods])))
+    answerers = answer_ways(engine, list(dict.fromkeys(["plain", *methods])), datastores)
     requests = [make_request(engine, example, max_new_tokens) for example in examples]
     for answerer in answerers.values():
         answerer(make_request(engine, examples[0], 8))

@@ -25,7 +25,9 @@ from indexes.ngram_counts import NgramCounts
 from retrieval.indexing import Progress
 
 ORACLES = {"oracle": False, "oracle-jump": True}
-REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "trie", "blend", *ORACLES)
+COLD = "blend-cold"  # blend as a first question meets it: its phrase stores are empty
+BLENDS = ("blend", COLD)
+REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "trie", COLD, "blend", *ORACLES)
 FOLDS = 5
 
 
@@ -44,7 +46,7 @@ class Simulation:
         self.others = [example for path in fit_on for example in read_recorded(path, encode)]
         self.table: TokenTable = read_table(tokenizer, len(tokenizer))
         self.folds = folds(len(self.examples), FOLDS)
-        self.bins: dict[int, Any] = {}
+        self.reliability: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self._progress = progress
 
     def training(self, fold: int) -> list[Recorded]:
@@ -63,9 +65,11 @@ class Simulation:
         return fitted
 
     def _maker(self, name: str) -> Callable[[int, Recorded], Drafter]:
-        if name == "blend":
+        if name in BLENDS:
             blends = [
-                BlendDrafter(self.table, passages, [one.answer for one in self.training(fold)], scorer)
+                BlendDrafter(self.table, None, (), scorer)
+                if name == COLD
+                else BlendDrafter(self.table, passages, [one.answer for one in self.training(fold)], scorer)
                 for fold, (scorer, passages) in enumerate(self._fitted)
             ]
             replay(blends[0], self.examples[self.folds[0][0]], 4, Replayed())  # compiles: not part of any figure
@@ -91,11 +95,21 @@ class Simulation:
             self._progress(f"Replaying with {name}", done, total)
 
         sums = run(self._maker(name), self.examples, max_nodes, tick)
-        if name == "blend":
-            self.bins[max_nodes] = sums.bins
-        return figures(name, self.data.name, total, max_nodes, sums) | (
-            {"calibration_error": round(calibration_error(sums.bins), 4)} if name == "blend" else {}
-        )
+        line = figures(name, self.data.name, total, max_nodes, sums)
+        if name in BLENDS:
+            self.reliability[name, max_nodes] = reliability(sums.bins)
+            line["calibration_error"] = round(calibration_error(sums.bins), 4)
+        return line
+
+
+def reliability(bins: Any) -> list[dict[str, Any]]:
+    """The reliability table: per tenth of predicted probability how many nodes, predicted and accepted shares."""
+    return [
+        {"predicted_from": index / BINS, "nodes": int(nodes), "predicted": round(predicted / nodes, 3),
+         "accepted": round(accepted / nodes, 3)}
+        for index, (nodes, predicted, accepted) in enumerate(bins.tolist())
+        if nodes
+    ]  # fmt: skip
 
 
 def simulate(
@@ -110,16 +124,16 @@ def simulate(
     simulation = Simulation(tokenizer, data, fit_on, progress)
     lines = [simulation.line(name, max_nodes) for name in names]
     result: dict[str, Any] = {"conditions": conditions(data=data.name, max_nodes=max_nodes), "drafters": lines}
-    if "blend" in names:
-        result["conditions"]["fitted_on"] = f"{FOLDS - 1} of {FOLDS} folds" + "".join(f" + {p.name}" for p in fit_on)
+    if chosen := [name for name in BLENDS if name in names]:
+        result["conditions"]["fitted_on"] = fitted_on(fit_on)
         result["folds"] = simulation.folds
-        result["reliability"] = [
-            {"predicted_from": index / BINS, "nodes": int(nodes), "predicted": round(predicted / nodes, 3),
-             "accepted": round(accepted / nodes, 3)}
-            for index, (nodes, predicted, accepted) in enumerate(simulation.bins[max_nodes].tolist())
-            if nodes
-        ]  # fmt: skip
+        result["reliability"] = simulation.reliability[chosen[0], max_nodes]
     return result
+
+
+def fitted_on(others: Sequence[Path]) -> str:
+    """What blend's scorer, and its phrase stores, are made from, in words."""
+    return f"{FOLDS - 1} of {FOLDS} folds" + "".join(f" + {path.name}" for path in others)
 
 
 def recorded_beside(data: Path) -> list[Path]:

@@ -1,0 +1,105 @@
+"""The table of the field: every benchmark on every data file, as figures to be written down and drawn."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.engine import Engine
+from benchmarks import datastore_sizes, decode
+from benchmarks.conditions import conditions
+from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.simulate import figures, run
+from benchmarks.simulation import BLENDS, REPLAYABLE, Simulation, fitted_on, recorded_beside
+from decoding.drafters.ngram_trie import NgramTrieDrafter
+from decoding.tokenizer_hash import tokenizer_hash
+from indexes.crest_build import build_crest
+from indexes.errors import SettingError
+from indexes.suffix_array import build_rest
+from retrieval.indexing import Progress
+
+RAG, ANSWERS = "llma_rag.jsonl", "mt_bench_vicuna7b_answers.jsonl"
+RECORDED = (RAG, "llma_cnndm.jsonl", ANSWERS)
+PROMPTS = ("spec_bench_rag.jsonl", "spec_bench_summarization.jsonl", "spec_bench_other.jsonl")
+BUDGETS = (8, 16, 32, 64)
+LENGTHS, PREFIXES, NUM_DRAFT = range(8, 17), range(2, 6), (8, 16, 32, 64, 128, 256)  # the trie paper's grids
+METHODS = (
+    "plain", "blend", "trie", "llma", "prompt-lookup", "suffix", "rest", "crest", "token-recycling", "lookahead",
+    *decode.TRANSFORMERS,
+)  # fmt: skip
+
+
+def collect(
+    engines: Sequence[Engine], data: Path, questions: int, max_new_tokens: int, python_mb: int, progress: Progress
+) -> dict[str, Any]:
+    """Run everything, decoding with each engine. Raises SettingError, before anything runs, where a file is missing."""
+    if missing := [name for name in (*RECORDED, *PROMPTS) if not (data / name).is_file()]:
+        raise SettingError(
+            f"{data} lacks {', '.join(missing)}; give the folder that holds the benchmarks' data: --data"
+        )
+    tokenizer = engines[0].tokenizer
+    simulated = [_simulated(tokenizer, data / name, progress) for name in RECORDED]
+    rag = read_recorded(data / RAG, lambda text: tokenizer(text, add_special_tokens=False).input_ids)
+    return {
+        "conditions": conditions(model=engines[0].profile.model),
+        "simulate": simulated,
+        "trie": _trie_grid(rag, progress),
+        "stores": datastore_sizes.run(tokenizer, data / ANSWERS, python_mb, progress),
+        "decode": [result for one in engines for result in _decoded(one, data, questions, max_new_tokens, progress)],
+    }
+
+
+def _simulated(tokenizer: Any, data: Path, progress: Progress) -> dict[str, Any]:
+    """One file's lines for every drafter and budget, and blend's reliability tables."""
+    others = recorded_beside(data)
+    simulation = Simulation(tokenizer, data, others, progress)
+    lines = [simulation.line(name, budget) for name in REPLAYABLE for budget in BUDGETS]
+    tables = {name: simulation.reliability[name, 32] for name in BLENDS}
+    return {
+        "data": data.name,
+        "fitted_on": fitted_on(others),
+        "folds": simulation.folds,
+        "lines": lines,
+        "reliability": tables,
+    }
+
+
+def _trie_grid(examples: list[Recorded], progress: Progress) -> dict[str, Any]:
+    """The paper's own drafter, without the answer so far: n by L_p at 32 nodes, then num_draft at n = 13, L_p = 3."""
+    done, total = 0, len(LENGTHS) * len(PREFIXES) + len(NUM_DRAFT)
+
+    def line(n: int, prefix_length: int, nodes: int) -> dict[str, Any]:
+        nonlocal done
+        progress("Trie settings", done, total)
+        done += 1
+        sums = run(lambda *_: NgramTrieDrafter(n, prefix_length, output=False), examples, nodes, lambda: None)
+        return {"n": n, "prefix_length": prefix_length} | figures("trie", RAG, len(examples), nodes, sums)
+
+    grid = [line(n, prefix, 32) for n in LENGTHS for prefix in PREFIXES]
+    ablation = [line(13, 3, nodes) for nodes in NUM_DRAFT]
+    progress("Trie settings", total, total)
+    return {"grid": grid, "num_draft": ablation}
+
+
+def _decoded(
+    engine: Engine, data: Path, questions: int, max_new_tokens: int, progress: Progress
+) -> list[dict[str, Any]]:
+    """Each kind of prompt with every method that needs no second model; REST and CREST draft from MT-Bench answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        stores = _answer_stores(engine.tokenizer, data / ANSWERS, Path(folder))
+        return [
+            decode.run(engine, data / name, None, METHODS, questions, 0, max_new_tokens, progress, datastores=stores)
+            for name in PROMPTS
+        ]
+
+
+def _answer_stores(tokenizer: Any, answers: Path, folder: Path) -> dict[str, Path]:
+    """Datastores of the first turns of recorded answers."""
+    read = read_recorded(answers, lambda text: tokenizer(text, add_special_tokens=False).input_ids)
+    texts = [example.answer for example in read if not example.references]
+    build: dict[str, Callable[..., None]] = {"rest": build_rest, "crest": build_crest}
+    for kind, write in build.items():
+        write(folder / kind, texts, tokenizer_hash(tokenizer), len(tokenizer))
+    return {kind: folder / kind for kind in build}
