@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from app.engine import Engine
 from benchmarks.data import Question, read_prompts, read_squad, sample
+from benchmarks.decode import answer_ways
 from indexes.errors import SettingError
 
 ROOT = Path(__file__).parents[2]
@@ -50,13 +52,31 @@ def test_decode_times_every_method_and_says_how_many_answers_stayed_the_same(tmp
     data = _write_spec_bench(tmp_path / "prompts.jsonl")
     result = _benchmark("decode", "--data", str(data), "--max-new-tokens", "24", "--dtype", "float32")
     assert result["conditions"]["questions"] == 1
-    names = ["plain", "trie", "llma", "prompt-lookup", "hf-generate", "hf-prompt-lookup"]
+    names = ["plain", "blend", "trie", "llma", "prompt-lookup", "hf-generate", "hf-prompt-lookup"]
     assert [line["method"] for line in result["methods"]] == names
     for line in result["methods"]:
         assert line["identical_to_plain"] == 1.0
         assert line["tokens_per_s"] > 0
     assert result["methods"][0]["accept_length"] == 1.0
     assert result["methods"][1]["accept_length"] > 1.0
+    assert result["methods"][0]["speed_up"] == result["methods"][0]["total_time_against_plain"] == 1.0
+
+
+def test_decode_asks_again_and_takes_fixed_budgets(tmp_path: Path) -> None:
+    data = _write_spec_bench(tmp_path / "prompts.jsonl")
+    choices = ("--methods", "trie@2,token-recycling", "--runs", "3", "--max-new-tokens", "12", "--dtype", "float32")
+    fixed, kept = _benchmark("decode", "--data", str(data), *choices)["methods"]
+    assert (fixed["method"], fixed["identical_to_plain"], kept["identical_to_plain"]) == ("trie@2", 1.0, 1.0)
+    assert 0 < fixed["nodes_per_pass"] <= 2
+    assert fixed["tokens"] == kept["tokens"] > 12
+    times = sorted(kept["total_times"].values())
+    assert (len(times), kept["total_time_against_plain"]) == (3, times[1])
+
+
+@pytest.mark.parametrize("method", ["tree", "trie@", "trie@many", "hf-generate@3", "@4"])
+def test_an_unknown_method_is_refused_by_name(engine: Engine, method: str) -> None:
+    with pytest.raises(SettingError, match=f"unknown method '{method}'; choose from blend, trie,"):
+        answer_ways(engine, ["plain", method])
 
 
 def test_retrieval_scores_every_stage_on_answerable_questions_only(tmp_path: Path) -> None:
@@ -73,6 +93,7 @@ def test_drafted_answers_are_identical_in_float32_on_public_questions() -> None:
         pytest.skip(f"needs the public data set {data.name} in ../shared/data")
     result = _benchmark("identity", "--data", str(data), "--limit", "2", "--max-new-tokens", "40")
     assert [(line["drafter"], line["identical"]) for line in result["drafters"]] == [
+        ("blend", 2),
         ("trie", 2),
         ("llma", 2),
         ("prompt-lookup", 2),
