@@ -81,7 +81,7 @@ DRAFTERS: dict[str, Callable[[Resources], Drafter]] = {
     "plain": lambda _: PlainDrafter(),
 }
 
-LEARNING = frozenset({"blend", "suffix", "token-recycling", "ouroboros"})  # those that learn from answer to answer
+LEARNING = frozenset({"blend", "token-recycling", "ouroboros"})  # those that learn from answer to answer
 CALIBRATED = frozenset({"blend"})  # those whose stated probabilities come true as often as they say
 
 
