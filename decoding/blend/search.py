@@ -6,17 +6,12 @@ is among them. Nodes are handed out depth first, likeliest child first, so that 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable
-from pathlib import Path
-
 import numpy as np
 from numba import njit
 
 from decoding.blend.features import COUNT, MAX_CANDIDATES, featurise
 from decoding.blend.scorer import Scorer, log_probabilities
 from decoding.blend.session import EMITTED, MATCHES, MAX_MATCHES, OUTPUT, Session, matches_after
-from indexes import ngram_counts
 from indexes.ngram_counts import ORDERS, Array, NgramCounts
 
 CHILDREN = 16
@@ -117,19 +112,3 @@ def _depth_first(parents: Array) -> Array:
                 stack[height] = child
                 height += 1
     return order
-
-
-def drop_stale(cache: Path, sources: Iterable[Path]) -> None:
-    """Delete compiled code in `cache` that is older than any of the sources.
-
-    numba compares a function with its own file only: a caller would go on with the old code of what it calls.
-    """
-    newest = max(source.stat().st_mtime for source in sources)
-    for path in (*cache.glob("*.nbi"), *cache.glob("*.nbc")):
-        with contextlib.suppress(OSError):  # another process may be doing the same
-            if path.stat().st_mtime < newest:
-                path.unlink()
-
-
-if search.stats.cache_path:
-    drop_stale(Path(search.stats.cache_path), [*Path(__file__).parent.glob("*.py"), Path(ngram_counts.__file__)])
