@@ -20,12 +20,13 @@ from decoding.blend.token_table import TokenTable, read_table
 from decoding.drafter import Drafter
 from decoding.drafters import make_drafter
 from decoding.drafters.blend import BlendDrafter
+from decoding.drafters.suffix_tree import TUNED, SuffixTreeDrafter
 from indexes.errors import SettingError
 from indexes.ngram_counts import NgramCounts
 from retrieval.indexing import Progress
 
 ORACLES = {"oracle": False, "oracle-jump": True}
-REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "trie", "blend", *ORACLES)
+REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "suffix-tuned", "trie", "blend", *ORACLES)
 FOLDS = 5
 
 
@@ -79,6 +80,8 @@ class Simulation:
             return fresh
         if name in ORACLES:
             return lambda _, example: Oracle(example.answer, ORACLES[name])
+        if name == "suffix-tuned":
+            return lambda _, __: SuffixTreeDrafter(*TUNED)
         return lambda _, __: make_drafter(name)
 
     def line(self, name: str, max_nodes: int) -> dict[str, Any]:
