@@ -52,6 +52,12 @@ def read_recorded(path: Path, encode: Callable[[str], Sequence[int]]) -> list[Re
     return [example for example in found if len(example.answer) > 1]
 
 
+def holds_answers(path: Path) -> bool:
+    """Whether the first line is in one of these forms. Raises SettingError for a file that is no JSON lines."""
+    first = next(iter(read_lines(path)), {})
+    return "choices" in first or {"query", "docs", "result"} <= set(first)
+
+
 def _only(kind: type[T], value: Any) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"{value!r:.40} is no {kind.__name__}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.conditions import conditions
 from benchmarks.fitting import fit, folds, stores
-from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.recorded import Recorded, holds_answers, read_recorded
 from benchmarks.simulate import BINS, Oracle, Replayed, calibration_error, figures, replay, run
 from decoding.blend.scorer import Scorer
 from decoding.blend.token_table import TokenTable, read_table
@@ -128,5 +128,6 @@ def simulate(
 
 
 def recorded_beside(data: Path) -> list[Path]:
-    """The other files of the same form in the folder: those whose names begin alike, up to the first underscore."""
-    return sorted(path for path in data.parent.glob(f"{data.name.split('_')[0]}_*.jsonl") if path != data)
+    """The other recorded answers in the folder whose files' names begin alike, up to the first underscore."""
+    alike = sorted(data.parent.glob(f"{data.name.split('_')[0]}_*.jsonl"))
+    return [path for path in alike if path != data and holds_answers(path)]

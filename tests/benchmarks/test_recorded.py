@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.recorded import Recorded, holds_answers, read_recorded
 from decoding.drafter import DraftRequest, Reference
 from indexes.errors import SettingError
 
@@ -60,7 +60,7 @@ def test_answers_of_fewer_than_two_tokens_are_left_out(tmp_path: Path) -> None:
         {}, {"docs": ["x"]}, {"docs": ["x"], "query": "q"}, {"docs": ["x"], "query": "q", "result": "text"},
         {"docs": 7, "query": "q", "result": {"text": "x"}}, {"choices": []}, {"choices": [{}]},
         {"choices": {"turns": 1}}, {"docs": [None], "query": "q", "result": {"text": "x"}}, [1], "docs", 7,
-        {"docs": "text", "query": "q", "result": {"text": "xy"}}, 
+        {"docs": "text", "query": "q", "result": {"text": "xy"}},
         {"docs": [], "query": ["q"], "result": {"text": "xy"}},
         {"choices": [{"turns": "text"}]},
     ],
@@ -68,6 +68,13 @@ def test_answers_of_fewer_than_two_tokens_are_left_out(tmp_path: Path) -> None:
 def test_another_form_is_refused_by_name(tmp_path: Path, line: Any) -> None:
     with pytest.raises(SettingError, match=r"a\.jsonl holds no recorded answers \(fields query, docs, result\.text\)"):
         read_recorded(written(tmp_path / "a.jsonl", line), letters)
+
+
+def test_files_of_questions_or_of_nothing_hold_no_answers(tmp_path: Path) -> None:
+    lines: list[tuple[dict[str, Any], ...]] = [
+        ({"query": "q", "docs": [], "result": {"text": "x"}},), ({"choices": []},), ({"turns": ["x"]},), (),
+    ]  # fmt: skip
+    assert [holds_answers(written(tmp_path / "a.jsonl", *some)) for some in lines] == [True, True, False, False]
 
 
 def test_what_is_no_json_is_refused(tmp_path: Path) -> None:
