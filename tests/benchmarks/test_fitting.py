@@ -113,9 +113,11 @@ def test_no_answer_and_no_document_is_in_the_counts_that_it_sees(monkeypatch: py
 
 def test_places_of_all_examples_are_put_together_without_mixing_them() -> None:
     examples = [copying(number) for number in range(5)]
+    examples[2] = Recorded(examples[2].references, (57, 58, *examples[2].answer, 57))
     data = all_places(examples, TABLE, 0)
     assert len(data.right) == 2 * sum(len(example.answer) - 1 for example in examples)
     assert (np.diff(data.group) >= 0).all()
+    assert (data.right == -1).any()
     for place, row in enumerate(data.right.tolist()):
         assert row == -1 or data.group[row] == place
 

@@ -82,7 +82,7 @@ def test_counts_in_documents_and_the_question() -> None:
 
 
 def test_the_rank_is_that_of_the_best_reference_with_the_longest_match() -> None:
-    references = [Reference((2, 4), score=3), Reference((0, 2, 4), score=2), Reference((0, 2, 4), score=1)]
+    references = [Reference((0, 2, 4), score=1), Reference((0, 2, 4), score=2), Reference((2, 4), score=3)]
     session = new_session(references, TABLE, 8)
     emit(session, np.array([0, 2]))
     found = features_of(session, passages=[[2, 7]])

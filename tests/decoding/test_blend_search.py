@@ -17,15 +17,16 @@ from decoding.blend.search import CHILDREN, search
 from decoding.blend.session import EMITTED, MATCHES, MAX_MATCHES, Session, matches_after
 from decoding.blend.token_table import plain_table
 from decoding.tree import ROOT, DraftTree, best_chain_first, depths
-from indexes.ngram_counts import ORDERS, count_ngrams
+from indexes.ngram_counts import ORDERS, NgramCounts, count_ngrams
 from tests.decoding.blending import ANSWER, TEXTS, VOCABULARY, begun, random_scorer, scorer_of
 
 NOTHING = count_ngrams([], VOCABULARY)
+Texts = Sequence[Sequence[int]]
 STARTED = ANSWER.filter(bool)
 SEEDS = st.integers(0, 50)
 
 
-def drafted(session: Session, most: int, scorer: Scorer, answers: Sequence[Sequence[int]] = ()) -> DraftTree:
+def drafted(session: Session, most: int, scorer: Scorer, answers: Texts = ()) -> DraftTree:
     vocabulary = len(session.newest)
     slots = np.full(vocabulary, -1, np.int64)
     counts = count_ngrams(answers, vocabulary)
@@ -41,7 +42,7 @@ def paths(tree: DraftTree) -> list[tuple[int, ...]]:
     return found
 
 
-def children(session: Session, path: tuple[int, ...], scorer: Scorer) -> list[tuple[int, float]]:
+def children(session: Session, path: tuple[int, ...], scorer: Scorer, answers: NgramCounts) -> list[tuple[int, float]]:
     """The CHILDREN likeliest tokens after a path, with their log probabilities."""
     count, matched, lengths = int(session.cursor[MATCHES]), session.matched, session.lengths
     for token in path:
@@ -53,7 +54,7 @@ def children(session: Session, path: tuple[int, ...], scorer: Scorer) -> list[tu
     candidates, places = np.zeros(MAX_CANDIDATES, np.int64), np.zeros(MAX_CANDIDATES, np.int64)
     features, logs = np.zeros((MAX_CANDIDATES, COUNT), np.float32), np.zeros(MAX_CANDIDATES, np.float32)
     found = featurise(
-        session, matched, lengths, count, recent, known, len(path), NOTHING, NOTHING,
+        session, matched, lengths, count, recent, known, len(path), answers, NOTHING,
         np.full(VOCABULARY, -1, np.int64), candidates, places, features,
     )  # fmt: skip
     log_probabilities(scorer, features, found, 0.0, logs)
@@ -61,13 +62,14 @@ def children(session: Session, path: tuple[int, ...], scorer: Scorer) -> list[tu
     return ranked[:CHILDREN]
 
 
-def every_path(session: Session, depth: int, scorer: Scorer) -> dict[tuple[int, ...], float]:
+def every_path(session: Session, depth: int, scorer: Scorer, answers: Texts) -> dict[tuple[int, ...], float]:
     """The log probability of each path of up to `depth` tokens, down to the least that is worth a node."""
+    counts = count_ngrams(answers, VOCABULARY)
     found: dict[tuple[int, ...], float] = {}
     stack: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     while stack:
         path, above = stack.pop()
-        for token, log in children(session, path, scorer):
+        for token, log in children(session, path, scorer, counts):
             if above + log >= -8:
                 found[(*path, token)] = above + log
                 if len(path) + 1 < depth:
@@ -76,14 +78,14 @@ def every_path(session: Session, depth: int, scorer: Scorer) -> dict[tuple[int, 
 
 
 @settings(deadline=None)
-@given(TEXTS, STARTED, SEEDS, st.integers(1, 6))
+@given(TEXTS, STARTED, SEEDS, st.integers(1, 5), TEXTS)
 def test_the_tree_holds_the_likeliest_of_all_paths(
-    references: list[list[int]], answer: list[int], seed: int, most: int
+    references: list[list[int]], answer: list[int], seed: int, most: int, answers: list[list[int]]
 ) -> None:
     session, scorer = begun(references, answer), random_scorer(seed)
-    expected = every_path(session, most, scorer)
+    expected = every_path(session, most, scorer, answers)
     assume(all(abs(log + 8) > 1e-3 for log in expected.values()))
-    tree = drafted(session, most, scorer)
+    tree = drafted(session, most, scorer, answers)
     assert dict(zip(paths(tree), tree.probs.tolist(), strict=True)) == pytest.approx(
         {path: math.exp(expected[path]) for path in paths(tree)}, rel=1e-4
     )
@@ -156,6 +158,13 @@ def test_earlier_answers_are_drafted_from_where_nothing_matches() -> None:
     likely = scorer_of({"probability after earlier answers": 20.0}, last=-5.0)
     tree = drafted(begun([], [0]), 2, likely, [[0, 2, 4, 6]])
     assert (tree.tokens.tolist(), tree.parents.tolist(), tree.sources.tolist()) == ([2, 4], [-1, 0], [-1, -1])
+
+
+def test_the_context_in_earlier_answers_is_that_of_the_path() -> None:
+    # after 4 comes 1 three times, but after 2 4 comes 6
+    likely = scorer_of({"probability after earlier answers": 20.0}, last=-5.0)
+    tree = drafted(begun([], [0]), 3, likely, [[0, 2, 4, 6], *[[5, 4, 1]] * 3])
+    assert paths(tree)[:3] == [(2,), (2, 4), (2, 4, 6)]
 
 
 def test_depths_are_as_deep_as_nodes_allow() -> None:
