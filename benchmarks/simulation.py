@@ -13,13 +13,14 @@ from typing import Any
 
 from benchmarks.conditions import conditions
 from benchmarks.fitting import fit, folds, stores
-from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.recorded import Recorded, holds_answers, read_recorded
 from benchmarks.simulate import BINS, Oracle, Replayed, calibration_error, figures, replay, run
 from decoding.blend.scorer import Scorer
 from decoding.blend.token_table import TokenTable, read_table
 from decoding.drafter import Drafter
 from decoding.drafters import make_drafter
 from decoding.drafters.blend import BlendDrafter
+from decoding.drafters.suffix_tree import TUNED, SuffixTreeDrafter
 from indexes.errors import SettingError
 from indexes.ngram_counts import NgramCounts
 from retrieval.indexing import Progress
@@ -27,7 +28,7 @@ from retrieval.indexing import Progress
 ORACLES = {"oracle": False, "oracle-jump": True}
 COLD = "blend-cold"  # blend as a first question meets it: its phrase stores are empty
 BLENDS = ("blend", COLD)
-REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "trie", COLD, "blend", *ORACLES)
+REPLAYABLE = ("plain", "prompt-lookup", "llma", "suffix", "suffix-tuned", "trie", COLD, "blend", *ORACLES)
 FOLDS = 5
 
 
@@ -83,11 +84,15 @@ class Simulation:
             return fresh
         if name in ORACLES:
             return lambda _, example: Oracle(example.answer, ORACLES[name])
+        if name == "suffix-tuned":
+            return lambda _, __: SuffixTreeDrafter(*TUNED)
         return lambda _, __: make_drafter(name)
 
     def line(self, name: str, max_nodes: int) -> dict[str, Any]:
-        """Replay every example with one drafter."""
+        """Replay every example with one drafter. An oracle is a ceiling, so it may draft whole answers."""
         done, total = 0, len(self.examples)
+        if name in ORACLES:
+            max_nodes = max(len(example.answer) for example in self.examples)
 
         def tick() -> None:
             nonlocal done
@@ -137,5 +142,6 @@ def fitted_on(others: Sequence[Path]) -> str:
 
 
 def recorded_beside(data: Path) -> list[Path]:
-    """The other files of the same form in the folder: those whose names begin alike, up to the first underscore."""
-    return sorted(path for path in data.parent.glob(f"{data.name.split('_')[0]}_*.jsonl") if path != data)
+    """The other recorded answers in the folder whose files' names begin alike, up to the first underscore."""
+    alike = sorted(data.parent.glob(f"{data.name.split('_')[0]}_*.jsonl"))
+    return [path for path in alike if path != data and holds_answers(path)]

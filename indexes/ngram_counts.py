@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from indexes.compiled import compiled
 
 Array = npt.NDArray[Any]
 
@@ -43,7 +44,7 @@ class NgramCounts(NamedTuple):
     unigram: Array
 
 
-@njit(cache=True)
+@compiled()
 def _context_hash(recent: Array, order: int) -> Any:
     """Hash of the last `order` tokens; recent (4,) has the newest first."""
     value = _BASIS ^ np.uint64(order)
@@ -54,7 +55,7 @@ def _context_hash(recent: Array, order: int) -> Any:
     return value if value != 0 else _ONE
 
 
-@njit(cache=True)
+@compiled()
 def _pairs(tokens: Array, order: int, out: Array) -> int:
     """(context hash, next token) of every place; -1 separates texts, and no context holds one. Returns how many."""
     recent = np.empty(ORDERS, np.int64)
@@ -73,7 +74,7 @@ def _pairs(tokens: Array, order: int, out: Array) -> int:
     return found
 
 
-@njit(cache=True)
+@compiled()
 def _insert(keys: Array, rows: Array, hashes: Array) -> None:
     mask = np.uint64(len(keys) - 1)
     for row in range(len(hashes)):
@@ -84,7 +85,7 @@ def _insert(keys: Array, rows: Array, hashes: Array) -> None:
         rows[slot] = row
 
 
-@njit(cache=True)
+@compiled()
 def find_row(table: NgramCounts, recent: Array, order: int) -> int:
     """The row of the last `order` tokens, or -1."""
     wanted = _context_hash(recent, order)
@@ -152,7 +153,7 @@ def _joined(parts: list[Array], dtype: Any) -> Array:
     return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype)
 
 
-@njit(cache=True)
+@compiled()
 def add_followers(
     table: NgramCounts, recent: Array, known: int, most: int, slot_of: Array, candidates: Array, count: int
 ) -> int:
@@ -173,7 +174,7 @@ def add_followers(
     return count
 
 
-@njit(cache=True)
+@compiled()
 def probabilities(
     table: NgramCounts, recent: Array, known: int, slot_of: Array, candidates: Array, count: int, out: Array
 ) -> int:

@@ -8,9 +8,9 @@ the scorer's.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from decoding.blend.session import EMITTED, LENGTH, OUTPUT, POINTER, Session
+from indexes.compiled import compiled
 from indexes.ngram_counts import Array, NgramCounts, add_followers, probabilities
 
 MAX_CANDIDATES = 128
@@ -39,14 +39,14 @@ COUNT = len(FEATURES)
 LONGEST, SEEN, SEEN_2, SEEN_3, SEEN_5, LONGEST_OUT, SEEN_OUT, RELEVANCE, RANK, TRUST, NEAR = range(11)
 
 
-@njit(cache=True)
+@compiled()
 def _bin(length: float) -> int:
     if length < 4:
         return int(length)
     return 4 if length < 6 else 5 if length < 10 else 6
 
 
-@njit(cache=True)
+@compiled()
 def find_candidates(
     session: Session, matched: Array, count: int, recent: Array, known: int,
     answers: NgramCounts, passages: NgramCounts, slot_of: Array, candidates: Array,
@@ -65,7 +65,7 @@ def find_candidates(
     return found, add_followers(passages, recent, known, FOLLOWERS, slot_of, candidates, total)
 
 
-@njit(cache=True)
+@compiled()
 def _gather(
     session: Session, matched: Array, lengths: Array, count: int, slot_of: Array, sums: Array, owners: Array,
     best_place: Array,
@@ -113,7 +113,7 @@ def _gather(
     return totals, best, best_out
 
 
-@njit(cache=True)
+@compiled()
 def featurise(
     session: Session, matched: Array, lengths: Array, count: int, recent: Array, known: int, depth: int,
     answers: NgramCounts, passages: NgramCounts, slot_of: Array, candidates: Array, best_place: Array, out: Array,

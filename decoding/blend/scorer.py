@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decoding.blend.features import FEATURES
+from indexes.compiled import compiled
 from indexes.errors import SettingError
 from indexes.ngram_counts import Array
 
@@ -30,7 +30,7 @@ class Scorer(NamedTuple):
     last: Array
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def log_probabilities(scorer: Scorer, features: Array, count: int, shift: float, out: Array) -> None:
     """Log probability of each of `count` candidates into `out`; `shift` is added to every score."""
     highest = np.float32(0)

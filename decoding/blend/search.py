@@ -7,18 +7,18 @@ is among them. Nodes are handed out depth first, likeliest child first, so that 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from decoding.blend.features import COUNT, MAX_CANDIDATES, featurise
 from decoding.blend.scorer import Scorer, log_probabilities
 from decoding.blend.session import EMITTED, MATCHES, MAX_MATCHES, OUTPUT, Session, matches_after
+from indexes.compiled import compiled
 from indexes.ngram_counts import ORDERS, Array, NgramCounts
 
 CHILDREN = 16
 _FLOOR = -8.0  # log probability below which a path is not worth a node
 
 
-@njit(cache=True)
+@compiled()
 def search(
     session: Session,
     answers: NgramCounts,
@@ -95,7 +95,7 @@ def search(
     return node_token[order], parents, np.exp(node_log[order]), node_owner[order]
 
 
-@njit(cache=True)
+@compiled()
 def _depth_first(parents: Array) -> Array:
     """The order of a walk that takes each node's first child first; siblings are in order of likelihood already."""
     count = len(parents)

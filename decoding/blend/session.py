@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decoding.blend.token_table import TokenTable
 from decoding.drafter import Reference
+from indexes.compiled import compiled
 from indexes.ngram_counts import ORDERS, Array
 
 MAX_MATCHES = 512
@@ -121,7 +121,7 @@ def _smoothed(weights: Array) -> Any:
     return np.convolve(weights, kernel)[_NEAR : _NEAR + len(weights)]
 
 
-@njit(cache=True)
+@compiled()
 def _link(session: Session, total: int) -> None:
     for place in range(total):
         form = session.folded[session.tokens[place]]
@@ -129,7 +129,7 @@ def _link(session: Session, total: int) -> None:
         session.newest[form] = place
 
 
-@njit(cache=True)
+@compiled()
 def matches_after(
     session: Session, matched: Array, lengths: Array, count: int, token: int, new_matched: Array, new_lengths: Array
 ) -> int:
@@ -161,7 +161,7 @@ def matches_after(
     return found
 
 
-@njit(cache=True)
+@compiled()
 def emit(session: Session, tokens: Array) -> None:
     """Append emitted tokens to the answer and move the matches on. There must be room for them."""
     matched, lengths = np.empty(MAX_MATCHES, np.int64), np.empty(MAX_MATCHES, np.int64)
@@ -183,7 +183,7 @@ def emit(session: Session, tokens: Array) -> None:
         _trust(session)
 
 
-@njit(cache=True)
+@compiled()
 def _trust(session: Session) -> None:
     """Trust the references that hold the answer's end, if they hold at least three tokens of it."""
     longest, ties = 0, 0

@@ -1,0 +1,34 @@
+"""Compiled functions, kept on disk for as long as neither they nor what they call have changed.
+
+numba drops a kept function when its own file changes. But the functions that it calls are built into it, constants and
+all, so after an update it would go on as the old ones did, or read past the end of an array whose length has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(fastmath: bool = False) -> Callable[[F], F]:
+    """Compile a function when it is first called. Its module must import the compiled functions that it calls."""
+
+    def decorate(function: F) -> F:
+        dispatcher: Any = njit(cache=True, fastmath=fastmath)(function)
+        if kept := _kept(dispatcher):
+            imported = {name: _kept(value) for name, value in function.__globals__.items()}
+            stamps = {name: other._source_stamp for name, other in sorted(imported.items()) if other}
+            kept._source_stamp = (kept._source_stamp, tuple(stamps.items()))
+        done: F = dispatcher
+        return done
+
+    return decorate
+
+
+def _kept(value: Any) -> Any:
+    """numba's file of a compiled function, which is not part of its public interface; None for anything else."""
+    return getattr(getattr(value, "_cache", None), "_cache_file", None)

@@ -1,0 +1,55 @@
+"""Compiled functions and what is kept of them on disk, each seen by a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from decoding.blend.features import featurise
+from decoding.blend.search import search
+
+ROOT = Path(__file__).parents[2]
+
+INNER = """
+from indexes.compiled import compiled
+STEP = {step}
+
+@compiled()
+def inner(x):
+    return x + STEP
+"""
+OUTER = """
+from indexes.compiled import compiled
+from inner import inner
+
+@compiled()
+def outer(x):
+    return 10 * inner(x)
+
+print(outer(1), sum(outer.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path) -> list[int]:
+    """What `outer` says, and how many of its compiled forms came from disk."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "NUMBA_CACHE_DIR": str(folder / "kept")}
+    done = subprocess.run(
+        [sys.executable, "-c", "import outer"], env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return [int(number) for number in done.stdout.split()]
+
+
+def test_a_function_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "outer.py").write_text(OUTER)
+    (tmp_path / "inner.py").write_text(INNER.format(step=1))
+    assert run(tmp_path) == [20, 0]
+    assert run(tmp_path) == [20, 1]
+    (tmp_path / "inner.py").write_text(INNER.format(step=30))
+    assert run(tmp_path) == [310, 0]
+    assert run(tmp_path) == [310, 1]
+
+
+def test_the_search_is_kept_no_longer_than_the_features_that_are_built_into_it() -> None:
+    assert str(featurise._cache._cache_file._source_stamp) in str(search._cache._cache_file._source_stamp)  # type: ignore[attr-defined]
