@@ -17,23 +17,24 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conditions import conditions
 from indexes.corpus import decode_ids, id_bytes
 from indexes.crest import BUCKETS, KIND, RECORDS, CrestStore
 from indexes.datastore import Opened, open_store, read_store, size_bytes
 
+ROOT = Path(__file__).parents[1]
 SEED = 0
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def run(folder: Path, lookups: int) -> dict[str, Any]:
     """The figures of one datastore. Raises IndexStoreError for what is none, or is of another kind."""
+    from benchmarks.conditions import conditions  # not for the fresh process: it imports torch
+
     opened = open_store(folder, KIND, str(read_store(folder).values.get("tokenizer_hash")))
-    asked = json.dumps([str(folder), opened.values["tokenizer_hash"], _contexts(opened, lookups)])
+    asked = json.dumps([str(folder.resolve()), opened.values["tokenizer_hash"], _contexts(opened, lookups)])
     for _ in range(2):  # the first run warms the page cache
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.crest_opening"], input=asked, check=True, stdout=subprocess.PIPE, text=True
-        )  # fmt: skip
+        command = [sys.executable, "-m", "benchmarks.crest_opening"]
+        done = subprocess.run(command, cwd=ROOT, input=asked, check=True, stdout=subprocess.PIPE, text=True)
     line = {"datastore": folder.name, "bytes": size_bytes(folder), "entries": opened.values["entries"]}
     return {"conditions": conditions(lookups=lookups, seed=SEED), "stores": [line | json.loads(done.stdout)]}
 

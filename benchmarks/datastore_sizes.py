@@ -125,7 +125,7 @@ def _rungs(tokens: int, rest_bytes: int) -> Iterator[tuple[str, CrestSettings, b
         yield "crest, common", CrestSettings(size=max(1, tokens // part), nodes=12, depth=1), True
     for part in BYTES:
         settings = CrestSettings(size=max(1, tokens // CANDIDATES))
-        yield "crest, telling", compact(settings, max(1, rest_bytes // part - MANIFEST)), True
+        yield "crest, telling", compact(settings, max(MANIFEST // 2, rest_bytes // part - MANIFEST)), True
 
 
 def _measured(
