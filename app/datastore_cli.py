@@ -23,6 +23,9 @@ def build(
     size: Annotated[int, typer.Option(help="crest: how many n-grams are kept for each n (t).")] = 100_000,
     max_ngram: Annotated[int, typer.Option(help="crest: longest n-gram (m); 4 for chat, 5 for code.")] = 4,
     least: Annotated[int, typer.Option(help="crest: continuations seen fewer times are left out.")] = 1,
+    limit_mb: Annotated[
+        float | None, typer.Option(help="crest: keep of these what tells most in so many megabytes, as flat trees.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Whose tokens it holds: a hub id or a folder.")] = None,
     profile: Annotated[str | None, typer.Option(help="laptop (default), desktop or gpu.")] = None,
     as_json: JsonOption = False,
@@ -31,11 +34,13 @@ def build(
     from app.cli import make_engine
     from app.datastores import Report, build, report_json
     from app.terminal import print_skipped, progress_bars, say
-    from indexes.crest_build import CrestSettings
+    from indexes.crest_build import CrestSettings, compact
 
     if not name:
         raise SettingError("a datastore needs a name: --name NAME")
     settings = CrestSettings(size, max_ngram, least=least)
+    if limit_mb is not None:
+        settings = compact(settings, int(limit_mb * 10**6))
     engine = make_engine(model=model, profile=profile, drafter="plain")
     report = Report(name, kind)
     with progress_bars() as progress:

@@ -135,6 +135,38 @@ def simulate(
         _print({"conditions": {"folds": result["folds"]}, "reliability": result["reliability"]}, "reliability", False)
 
 
+@cli.command(epilog="Example: python -m benchmarks datastores --answers mt_bench_answers.jsonl --python-sources")
+def datastores(
+    answers: Annotated[Path, typer.Option(help="A file of recorded answers.")],
+    tokenizer: Annotated[str | None, typer.Option(help="A hub id or a folder [default: the profile's].")] = None,
+    python_sources: Annotated[bool, typer.Option(help="Also Python sources of installed packages.")] = False,
+    limit_mb: Annotated[float, typer.Option(min=0.01, help="Megabytes of Python sources in the corpus.")] = 8.0,
+    max_nodes: Annotated[int, typer.Option(min=1, help="Most draft nodes per step.")] = 32,
+    as_json: JsonOption = False,
+) -> None:
+    """Bytes on disk against tokens per step: REST and CREST of many sizes, replayed without a model."""
+    from benchmarks import datastore_sizes as benchmark
+
+    read = make_engine(model=tokenizer).tokenizer
+    with progress_bars() as progress:
+        result = benchmark.run(read, answers, python_sources, int(limit_mb * 10**6), max_nodes, progress)
+    _print(result, "stores", as_json)
+    for line in [] if as_json else result["comparison"]:
+        out.print(f"{line['corpus']}: {line['says']}")
+
+
+@cli.command("crest-open", epilog="Example: python -m benchmarks crest-open --datastore ~/datastores/past")
+def crest_open(
+    datastore: Annotated[Path, typer.Option(help="The folder of a datastore of the kind crest.")],
+    lookups: Annotated[int, typer.Option(min=2, help="How many look-ups.")] = 10_000,
+    as_json: JsonOption = False,
+) -> None:
+    """What opening a CREST datastore in a fresh process takes, and looking up in it."""
+    from benchmarks import crest_opening as benchmark
+
+    _print(benchmark.run(datastore, lookups), "stores", as_json)
+
+
 @cli.command(epilog="Example: python -m benchmarks fit --data llma_rag.jsonl --data llma_cnndm.jsonl")
 def fit(
     data: Annotated[list[Path], typer.Option(help="Files of recorded answers.")],

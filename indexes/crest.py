@@ -31,6 +31,7 @@ KIND = "crest"
 BUCKETS, RECORDS = "buckets", "records"
 MAX_NODES = 63  # 6 bits hold parents -1 to 62
 MAX_NGRAM = 16
+MAX_DEPTH = 64
 PER_BUCKET = 8  # records, on average
 MAX_BUCKET_BYTES = 2**16  # a longer bucket is no store of ours
 MAX_HALVINGS = 3
@@ -70,6 +71,7 @@ class CrestStore:
         self._opened = opened = open_store(folder, KIND, tokenizer_hash)
         self.vocabulary = opened.number("vocabulary", 1, MAX_VOCABULARY)
         self.max_ngram = opened.number("max_ngram", 1, MAX_NGRAM)
+        self.depth = opened.number("depth", 1, MAX_DEPTH)
         self._width = id_bytes(self.vocabulary)
         self._buckets, self._records = opened.map(BUCKETS), opened.open(RECORDS)
         self.close = weakref.finalize(self, os.close, self._records)

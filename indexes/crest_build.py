@@ -5,7 +5,8 @@ and every prefix of its continuations, is one run of rows. A first round counts 
 of those kept.
 
 Beyond the paper: an n-gram whose tree is that of its own end (the n-gram without its first token) is left out, since a
-lookup that backs off finds the same; and `least` leaves out continuations that were seen too seldom.
+lookup that backs off finds the same; `least` leaves out continuations that were seen too seldom; and `limit_bytes`
+keeps of all these n-grams those that tell most per byte (crest_selection.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from indexes.corpus import Corpus, Progress, Rows, encode_ids, no_progress, write_corpus
 from indexes.corpus_passes import Pass, find_places, plan_passes, runs, sorted_rows
-from indexes.crest import BUCKETS, KIND, MAX_NGRAM, MAX_NODES, RECORDS, pack_record
+from indexes.crest import BUCKETS, KIND, MAX_DEPTH, MAX_NGRAM, MAX_NODES, RECORDS, pack_record
 from indexes.crest_records import RecordWriter
 from indexes.datastore import writing_store
 from indexes.errors import SettingError
@@ -32,7 +33,8 @@ MAX_COUNT = 2**20  # n-grams more frequent than this are told apart no further
 class CrestSettings:
     """What a CREST datastore holds: the `size` (t) most common n-grams for each n up to `max_ngram` (m).
 
-    A tree has up to `nodes` nodes and `depth` levels; no node that was seen less than `least` times.
+    A tree has up to `nodes` nodes and `depth` levels; no node that was seen less than `least` times. With `limit_bytes`
+    those n-grams are kept that tell most, as many as fit into so many bytes on disk, the manifest not counted.
     """
 
     size: int = 100_000
@@ -40,15 +42,22 @@ class CrestSettings:
     nodes: int = MAX_NODES
     depth: int = 10
     least: int = 1
+    limit_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        limits = {"size": 2**32, "max_ngram": MAX_NGRAM, "nodes": MAX_NODES, "depth": 64, "least": MAX_COUNT}
+        limits = {"size": 2**32, "max_ngram": MAX_NGRAM, "nodes": MAX_NODES, "depth": MAX_DEPTH, "least": MAX_COUNT}
+        limits |= {"limit_bytes": 2**32} if self.limit_bytes is not None else {}
         for name, most in limits.items():
             if not 1 <= getattr(self, name) <= most:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be 1 to {most}")
 
 
 DEFAULTS = CrestSettings()
+
+
+def compact(settings: CrestSettings, limit_bytes: int) -> CrestSettings:
+    """These settings with flat trees, from which deep ones are grown while drafting, in so many bytes."""
+    return replace(settings, nodes=min(settings.nodes, 24), depth=1, limit_bytes=limit_bytes)
 
 
 def build_crest(
@@ -70,13 +79,14 @@ def build_crest(
         passes = list(plan_passes(corpus))
         kept = _count(corpus, order, passes, settings, progress)
         with RecordWriter(draft, corpus.width) as records:
-            for key, tree in _trees(corpus, order, passes, kept, settings, progress):
-                records.add(key, pack_record(key, tree, corpus.width))
-            entries = records.write(draft / BUCKETS, draft / RECORDS, progress)
+            for key, tree, seen in _trees(corpus, order, passes, kept, settings, progress):
+                records.add(key, pack_record(key, tree, corpus.width), seen)
+            entries = records.write(draft / BUCKETS, draft / RECORDS, progress, settings.limit_bytes)
         text.unlink()
         order.unlink()
         values |= {"entries": entries, "max_ngram": settings.max_ngram, "size": settings.size}
         values |= {"nodes": settings.nodes, "depth": settings.depth, "least": settings.least}
+        values |= {"limit_bytes": settings.limit_bytes}
 
 
 @dataclass(slots=True)
@@ -122,8 +132,8 @@ def _count(corpus: Corpus, order: Path, passes: list[Pass], settings: CrestSetti
 
 def _trees(
     corpus: Corpus, order: Path, passes: list[Pass], kept: _Kept, settings: CrestSettings, progress: Progress
-) -> Iterator[tuple[bytes, TokenTree]]:
-    """Every n-gram that is kept, as bytes, with its tree."""
+) -> Iterator[tuple[bytes, TokenTree, int]]:
+    """Every n-gram that is kept, as bytes, with its tree, and how often it was seen."""
     width, done = settings.max_ngram + settings.depth, 0
     with order.open("rb") as file:
         for chosen in passes:
@@ -132,12 +142,13 @@ def _trees(
             for n in range(1, settings.max_ngram + 1):
                 if n == 1 and chosen.parts > 1:
                     if chosen.is_last and kept.take(1, chosen.total):
-                        yield from _tree(_sample_of_all(corpus, chosen, width), 1, corpus.width, settings)
+                        sample = _sample_of_all(corpus, chosen, width)
+                        yield from _tree(sample, 1, corpus.width, settings, chosen.total)
                     continue
                 for start, length in zip(*(column.tolist() for column in runs(rows, n)), strict=True):
                     if kept.take(n, length):
                         step = -(-length // MOST)
-                        yield from _tree(rows[start : start + length : step], n, corpus.width, settings)
+                        yield from _tree(rows[start : start + length : step], n, corpus.width, settings, length)
             done += len(places)
             progress("Making trees", done, corpus.length)
     progress("Making trees", corpus.length, corpus.length)
@@ -149,9 +160,9 @@ def _sample_of_all(corpus: Corpus, chosen: Pass, width: int) -> Rows:
     return sorted_rows(corpus, places[:: -(-len(places) // MOST)], width)[1]
 
 
-def _tree(rows: Rows, n: int, width: int, settings: CrestSettings) -> Iterator[tuple[bytes, TokenTree]]:
+def _tree(rows: Rows, n: int, width: int, settings: CrestSettings, seen: int) -> Iterator[tuple[bytes, TokenTree, int]]:
     """The n-gram that all rows begin with, and the tree of what follows it, unless that was all seen too seldom."""
     followed = rows[rows[:, n] != 0, n : n + settings.depth]
     tree = frequent_prefixes(followed, settings.nodes, settings.least) if len(followed) else NO_TREE
     if len(tree):
-        yield encode_ids(rows[0, :n] - 1, width), tree
+        yield encode_ids(rows[0, :n] - 1, width), tree, seen

@@ -2,7 +2,8 @@
 
 With `grow` (not in the paper) a tree is grown from its nodes' own n-grams: the children of each node are those that
 the datastore holds below the longest match of context and path, best first by the product of their shares. So a
-datastore with few and flat trees drafts as deep as one with many. Knows nothing of the references of an answer.
+datastore with few and flat trees drafts as deep as one with many; trees of one level are grown if nothing else is said.
+Knows nothing of the references of an answer.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from indexes.crest import CrestStore
 
 @dataclass(slots=True)
 class CrestDrafter:
-    """A grown tree has `depth` levels at most; one that is not grown is as it was stored."""
+    """A grown tree has `depth` levels at most; one that is not grown is as it was stored.
+
+    Without a value for `grow` a tree is grown if the stored ones have one level.
+    """
 
     store: CrestStore
-    grow: bool = False
+    grow: bool | None = None
     depth: int = 10
     likely: ClassVar[int] = 0
 
@@ -32,7 +36,7 @@ class CrestDrafter:
 
     def propose(self, context: Sequence[int], max_nodes: int) -> DraftTree:
         """The tree of the longest match. Raises DamagedIndexError for a store whose contents cannot be."""
-        if self.grow:
+        if self.store.depth == 1 if self.grow is None else self.grow:
             return self._grown(tuple(context[max(0, len(context) - self.store.max_ngram) :]), max_nodes)
         return as_draft(self.store.lookup(context)[1], max_nodes)
 

@@ -58,7 +58,8 @@ def test_an_answer_that_stands_in_the_datastore_takes_few_passes(tmp_path: Path,
 
 def test_a_tree_can_be_grown_past_what_is_stored(tmp_path: Path) -> None:
     store = crest(tmp_path / "s", [[1, 2, 3, 4, 5], [2, 0]], CrestSettings(max_ngram=2, depth=1))
-    assert CrestDrafter(store).propose((1,), 9).tokens.tolist() == [2]
+    assert CrestDrafter(store, grow=False).propose((1,), 9).tokens.tolist() == [2]
+    assert CrestDrafter(store).propose((1,), 9).tokens.tolist() == [2, 3, 4, 5]  # trees of one level are grown
     # after 1: 2; after 1 2: 3 (after 2 alone: 3 or 0); then 4, then 5, which nothing follows
     grown = CrestDrafter(store, grow=True)
     assert (grown.propose((1,), 9).tokens.tolist(), grown.propose((1,), 2).tokens.tolist()) == ([2, 3, 4, 5], [2, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 from pathlib import Path
@@ -23,6 +24,7 @@ from indexes.prefix_tree import TokenTree, frequent_prefixes
 from tests.indexes.stores import HASH, TEXTS, VOCABULARIES, continuations, crest, forge
 
 ALL = CrestSettings(size=1000, max_ngram=3, depth=4)
+LIMITED = CrestSettings(size=1000, max_ngram=3, depth=4, limit_bytes=200)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,11 @@ def tree_of(tokens: list[int], parents: list[int], probs: list[float]) -> TokenT
 
 def entries(folder: Path) -> int:
     return int(json.loads((current_generation(folder)[0] / MANIFEST).read_bytes())["entries"])
+
+
+def size(folder: Path) -> int:
+    """The bytes of both files."""
+    return sum((current_generation(folder)[0] / name).stat().st_size for name in (BUCKETS, RECORDS))
 
 
 def test_the_tree_of_the_longest_stored_n_gram_is_found(tmp_path: Path) -> None:
@@ -105,12 +112,40 @@ def test_a_store_does_not_depend_on_how_many_places_are_sorted_at_once(
     folder: Path, texts: list[list[int]], most: int
 ) -> None:
     def contents() -> list[bytes]:
-        build_crest(folder, texts, HASH, 6, ALL)
-        return [(current_generation(folder)[0] / name).read_bytes() for name in (BUCKETS, RECORDS)]
+        found = []
+        for chosen in (ALL, LIMITED):
+            build_crest(folder, texts, HASH, 6, chosen)
+            found += [(current_generation(folder)[0] / name).read_bytes() for name in (BUCKETS, RECORDS)]
+        return found
 
     whole = contents()
     with patch.object(corpus_passes, "PASS", most):
         assert contents() == whole
+
+
+def test_with_limited_bytes_the_n_grams_that_tell_most_are_kept(tmp_path: Path) -> None:
+    # 1 2 is followed by 3 where 2 alone tells 3 or 4 apart by halves; 5 2 4 says no more than 1 2 3, and is rarer.
+    texts = [[1, 2, 3]] * 9 + [[5, 2, 4]] * 3
+    least = 1 + 16  # two of the six records, of 7 or 9 bytes and half a byte of buckets each, and both bounds
+    whole = crest(tmp_path / "a", texts, CrestSettings(max_ngram=2, depth=1))
+    small = crest(tmp_path / "b", texts, CrestSettings(max_ngram=2, depth=1, limit_bytes=least + 18))
+    assert [whole.lookup(context)[0] for context in ([1], [5], [2], [1, 2], [5, 2])] == [1, 1, 1, 2, 2]
+    # bits told per byte: 1 -> 2: 9 * 10 / 7.5 = 12; 2: 12 * (.75 * 10 + .25 * 8) / 10.5 = 10.9; the rest less
+    assert [small.lookup(context)[0] for context in ([1], [5], [2], [1, 2])] == [1, 0, 1, 1]
+    assert size(tmp_path / "b") <= least + 18
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(40, 400))
+def test_limited_bytes_are_never_exceeded(folder: Path, texts: list[list[int]], limit: int) -> None:
+    with contextlib.suppress(SettingError):  # the first tree is greater
+        build_crest(folder, texts, HASH, 6, CrestSettings(max_ngram=3, limit_bytes=limit))
+        assert size(folder) <= limit
+
+
+def test_bytes_too_few_for_any_tree_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="limit_bytes is 5, which is too little for any tree"):
+        build_crest(tmp_path / "s", [[1, 2, 3]], HASH, 6, CrestSettings(limit_bytes=5))
 
 
 def test_of_very_many_continuations_a_spread_of_them_is_merged(tmp_path: Path) -> None:
@@ -130,7 +165,7 @@ def test_texts_without_a_continuation_give_no_store(tmp_path: Path, texts: list[
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("size", 0), ("max_ngram", 0), ("max_ngram", 17), ("nodes", 64), ("depth", 0), ("least", 0)],
+    [("size", 0), ("max_ngram", 0), ("max_ngram", 17), ("nodes", 64), ("depth", 0), ("least", 0), ("limit_bytes", 0)],
 )
 def test_settings_that_cannot_be_are_refused_by_name(name: str, value: int) -> None:
     with pytest.raises(SettingError, match=f"{name} is {value}; it must be 1 to"):
