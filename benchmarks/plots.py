@@ -90,11 +90,12 @@ def _datastores(results: Results) -> Figure:
     corpora = list(dict.fromkeys(line["corpus"] for line in stores))
     figure, panels = _panels(len(corpora))
     for panel, corpus in zip(panels, corpora, strict=True):
-        for kind, marker in (("rest", "o"), ("crest", "s")):
+        kinds = dict.fromkeys(line["kind"] for line in stores)
+        for marker, kind in zip(_MARKERS, kinds, strict=False):
             lines = [line for line in stores if (line["corpus"], line["kind"]) == (corpus, kind)]
             lines.sort(key=lambda line: int(line["bytes"]))
             sizes = [line["bytes"] / 1e6 for line in lines]
-            panel.plot(sizes, [line["tokens_per_step"] for line in lines], marker=marker, label=kind.upper())
+            panel.plot(sizes, [line["tokens_per_step"] for line in lines], marker=marker, label=kind)
         panel.set_xscale("log")
         panel.set(title=corpus, xlabel="datastore, MB on disk", ylabel="tokens per step")
     panels[0].legend()

@@ -46,7 +46,7 @@ def collect(
         "conditions": conditions(model=engines[0].profile.model),
         "simulate": simulated,
         "trie": _trie_grid(rag, progress),
-        "stores": datastore_sizes.run(tokenizer, data / ANSWERS, python_mb, progress),
+        "stores": datastore_sizes.run(tokenizer, data / ANSWERS, True, python_mb * 10**6, progress=progress),
         "decode": [result for one in engines for result in _decoded(one, data, questions, max_new_tokens, progress)],
     }
 

@@ -39,16 +39,18 @@ were accepted.
 DECODED = """## Real answers
 
 `python -m benchmarks decode`: the first {questions} questions of each file, at most {max_new_tokens} new tokens,
-greedy, all methods interleaved per question in one process. Speed-up is tokens per second over `plain`, after the first token.
-The node budget is adaptive (at most {max_nodes} nodes), and a drafter is kept from question to question. REST and CREST
-draft from the first turns of recorded MT-Bench answers. In bfloat16 a pass over a tree rounds otherwise than a pass
-over one token, and greedy answers drift apart, for transformers' own methods too; in float32 every answer has to be
-the plain one. The methods that need a second model are measured apart: docs/lab-notes.md.
+greedy, all methods interleaved per question in one process. Speed-up is tokens per second over `plain`, after the
+first token. The node budget is adaptive (at most {max_nodes} nodes), and a drafter is kept from question to question.
+REST and CREST draft from the first turns of recorded MT-Bench answers. In bfloat16 a pass over a tree rounds otherwise
+than a pass over one token, and greedy answers drift apart, for transformers' own methods too; in float32 every answer
+has to be the plain one. The methods that need a second model are measured apart: docs/lab-notes.md.
 """
 
 STORES = """## Datastores: size against accept length
 
-`python -m benchmarks datastores`.
+`python -m benchmarks datastores`: stores of one corpus, replayed on texts that share nothing with it, at most
+{max_nodes} nodes. `crest, paper` keeps the most common n-grams, as published; `crest, common` does with trees of one level that are
+grown by further look-ups; `crest, telling` keeps what tells most beyond its shorter end, per byte.
 """
 
 
@@ -69,7 +71,7 @@ def render(results: Results, plots: Mapping[str, Path], page: Path, command: str
             _image(links["trie-grid"], "Tokens per step by n and L_p, and by num_draft"),
             DECODED.format(**results["decode"][0]["conditions"]),
             *(_decoded(one) for one in results["decode"]),
-            STORES,
+            STORES.format(**results["stores"]["conditions"]),
             _stores(results["stores"]),
             _image(links["datastores"], "Tokens per step against bytes on disk"),
         )
@@ -156,7 +158,14 @@ def _decoded(result: Mapping[str, Any]) -> str:
 
 
 def _stores(stores: Mapping[str, Any]) -> str:
-    columns = ["corpus", "kind", "settings", "bytes", "tokens_per_step", "nodes_per_step"]
-    rows = [[line.get(column, "") for column in columns] for line in stores["stores"]]
-    said = "\n".join(f"- {line}" for line in stores["comparison"])
+    columns = ["corpus", "kind", "settings", "bytes", "tokens_per_step", "nodes_per_step", "lookup_us_median"]
+    rows = [
+        [_settings(line[column]) if column == "settings" else line[column] for column in columns]
+        for line in stores["stores"]
+    ]
+    said = "\n".join(f"- {one['corpus']}: {one['says']}" for one in stores["comparison"])
     return f"{said}\n\n{_table([column.replace('_', ' ') for column in columns], rows)}"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in settings.items() if value)
