@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
-from app.sampling_options import MinPOption, PenaltyOption, SampleTopKOption, SeedOption, TemperatureOption, TopPOption
-from indexes.errors import QuotewrightError, SettingError
-
-if TYPE_CHECKING:
-    from app.engine import Engine
-
-USER_ERROR, INTERRUPTED = 2, 130
+from app.options import (
+    DatastoreOption,
+    DeviceOption,
+    DrafterOption,
+    DraftModelOption,
+    DtypeOption,
+    EncoderOption,
+    IndexOption,
+    JsonOption,
+    MaxNodesOption,
+    MinPOption,
+    ModelOption,
+    NodeBudgetOption,
+    PenaltyOption,
+    ProfileOption,
+    RerankerOption,
+    SampleTopKOption,
+    SeedOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
+)
+from indexes.errors import SettingError
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -32,53 +45,11 @@ cli = typer.Typer(
 )
 cli.add_typer(datastore_cli, name="datastore")
 
-ProfileOption = Annotated[str | None, typer.Option(help="laptop (default, needs no hub), desktop or gpu.")]
-ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
-EncoderOption = Annotated[str | None, typer.Option(help="The encoder of questions and passages: a hub id or a folder.")]
-RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none, or a hub id or folder.")]
-DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
-DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
-IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
-DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
-DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]
-DraftModelOption = Annotated[
-    str | None,
-    typer.Option(help="For draft-model and ouroboros: a smaller model with the same vocabulary, a hub id or a folder."),
-]
-MaxNodesOption = Annotated[
-    int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
-]
-NodeBudgetOption = Annotated[
-    str | None, typer.Option(help="adaptive (default: as many nodes as pay, none included) or fixed (always the most).")
-]
-TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="How many passages the model reads.")]
-
 
 @cli.callback()
 def quotewright() -> None:
     """Answers questions over your own documents, faster than plain decoding with the same words, and shows
     which passage each copied span stands in."""
-
-
-def make_engine(**flags: Any) -> Engine:
-    """An engine with these settings, None left to the environment and the profile; says things on stderr."""
-    _quiet()
-    from app.engine import Engine
-    from app.settings import load_settings
-    from app.terminal import say
-
-    return Engine(load_settings(**flags), say)
-
-
-def _quiet() -> None:
-    """Keep libraries' own bars and notices away from people; set before they are imported."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
 
 
 @cli.command(epilog='Examples: python app.py ask "What is a lambda?"   |   ask "..." --index notes --json')
@@ -104,7 +75,7 @@ def ask(
     min_p: MinPOption = None,
     repetition_penalty: PenaltyOption = None,
     seed: SeedOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(
@@ -142,7 +113,7 @@ def index(
     encoder: EncoderOption = None,
     reranker: RerankerOption = None,
     device: DeviceOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Index your own files under a name. Run it again after they change: only new and changed files are encoded."""
     if not name:
@@ -165,7 +136,7 @@ def trace(
     answer_file: Annotated[Path, typer.Option(help="The answer, as text.")],
     passages_file: Annotated[Path, typer.Option(help='The passages, best first: lines of {"id": ..., "text": ...}.')],
     min_words: Annotated[int | None, typer.Option(min=1, help="Shortest span, in words [default: 3].")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show which runs of any model's answer stand verbatim in which passage."""
     from app.settings import load_settings
@@ -243,19 +214,3 @@ def chat(
 def main() -> None:
     """Run the command line of app.py."""
     run_cli(cli)
-
-
-def run_cli(command: typer.Typer) -> None:
-    """Run a command line; user errors end with exit code 2 and a message, Ctrl-C with 130."""
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a file's name may hold what a terminal cannot show
-    try:
-        command()  # usage errors, a reader that went away and most Ctrl-Cs end here, with exit codes 2, 1 and 130
-    except (QuotewrightError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(USER_ERROR)
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(INTERRUPTED)

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from app.command_line import make_engine
+from app.options import JsonOption
 from indexes.errors import SettingError
 
 datastore_cli = typer.Typer(no_args_is_help=True, help="Datastores of past text, for the drafters crest and rest.")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
 @datastore_cli.command(epilog="Example: python app.py datastore build ~/answers notes.jsonl --name past --size 100000")
@@ -31,7 +31,6 @@ def build(
     as_json: JsonOption = False,
 ) -> None:
     """Build a datastore from files and folders, in place of one that has this name."""
-    from app.cli import make_engine
     from app.datastores import Report, build, report_json
     from app.terminal import print_skipped, progress_bars, say
     from indexes.crest_build import CrestSettings, compact

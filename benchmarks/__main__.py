@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli import DatastoreOption, DraftModelOption, make_engine, run_cli
+from app.command_line import make_engine, run_cli
+from app.options import DatastoreOption, DraftModelOption, DtypeOption, JsonOption, ModelOption, ProfileOption
 from app.terminal import out, progress_bars
 from indexes.errors import SettingError
 
@@ -21,11 +22,7 @@ FormatOption = Annotated[str | None, typer.Option("--data-format", help="spec-be
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")]
 TokensOption = Annotated[int, typer.Option(min=2, help="Longest answer, in tokens.")]
 NodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
-DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
-ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
-ProfileOption = Annotated[str | None, typer.Option(help="laptop, desktop or gpu.")]
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 
 
 @cli.callback()

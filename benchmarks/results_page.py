@@ -49,8 +49,8 @@ has to be the plain one. The methods that need a second model are measured apart
 STORES = """## Datastores: size against accept length
 
 `python -m benchmarks datastores`: stores of one corpus, replayed on texts that share nothing with it, at most
-{max_nodes} nodes. `crest, paper` keeps the most common n-grams, as published; `crest, common` does with trees of one level that are
-grown by further look-ups; `crest, telling` keeps what tells most beyond its shorter end, per byte.
+{max_nodes} nodes. `crest, paper` keeps the most common n-grams, as published; so does `crest, common`, with trees of
+one level that further look-ups grow; `crest, telling` keeps what tells most beyond its shorter end, per byte.
 """
 
 
