@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from decoding.blend.token_table import plain_table
@@ -78,7 +78,6 @@ def test_nothing_is_drafted_across_a_passage_s_end() -> None:
     assert len(drafter.propose(PASSAGE, 32)) == 0
 
 
-@settings(deadline=None)
 @given(REFERENCES, st.lists(st.integers(0, 4), min_size=1, max_size=15).map(tuple))
 def test_every_pair_of_a_draft_stands_in_a_reference_or_in_the_answer(
     references: list[tuple[int, ...]], context: tuple[int, ...]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from decoding.blend.features import COUNT, MAX_CANDIDATES, featurise
@@ -77,7 +77,6 @@ def every_path(session: Session, depth: int, scorer: Scorer, answers: Texts) -> 
     return found
 
 
-@settings(deadline=None)
 @given(TEXTS, STARTED, SEEDS, st.integers(1, 5), TEXTS)
 def test_the_tree_holds_the_likeliest_of_all_paths(
     references: list[list[int]], answer: list[int], seed: int, most: int, answers: list[list[int]]
