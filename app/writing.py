@@ -105,7 +105,10 @@ def references(
     similar questions that are none of those turns."""
     told = [turn.answer for turn in turns[-REFERENCE_TURNS:]]
     return (
-        *(Reference(encode(fold(found.passage.text)), "document", found.passage.id) for found in answer.passages),
+        *(
+            Reference(encode(fold(found.passage.text)), "document", found.passage.id, found.score)
+            for found in answer.passages
+        ),
         Reference(encode(answer.question), "question"),
         *(Reference(encode(text), "turn") for text in told),
         *(Reference(encode(text), "answer") for text in similar if text not in told),

@@ -95,11 +95,11 @@ def test_what_is_forgotten_is_gone_and_the_rest_is_not() -> None:
 
 
 def test_references_stand_in_the_order_passages_question_turns_answers() -> None:
-    answer = Answer("q", (Found(Passage(0, "p0", "s", "s", 0, "one  two"), 1.0),), Stats("trie"))
+    answer = Answer("q", (Found(Passage(0, "p0", "s", "s", 0, "one  two"), 0.7),), Stats("trie"))
     made = references(encode, answer, [Turn("q1", "a1")], ["a1", "a2"])
-    assert [(one.kind, one.tokens, one.label) for one in made] == [
-        ("document", encode("one two"), "p0"), ("question", encode("q"), ""),
-        ("turn", encode("a1"), ""), ("answer", encode("a2"), ""),
+    assert [(one.kind, one.tokens, one.label, one.score) for one in made] == [
+        ("document", encode("one two"), "p0", 0.7), ("question", encode("q"), "", 0.0),
+        ("turn", encode("a1"), "", 0.0), ("answer", encode("a2"), "", 0.0),
     ]  # fmt: skip
 
 

@@ -137,6 +137,11 @@ def test_ranks_follow_scores_and_otherwise_the_order_given() -> None:
     assert new_session(many, TABLE).rank[:14].tolist() == [*range(10), 10, 10, 10, 10]
 
 
+def test_a_question_ranks_behind_documents_whatever_their_scores() -> None:
+    references = [Reference((1,), "question"), Reference((2,), score=-3.0), Reference((3,), score=-1.0)]
+    assert new_session(references, TABLE).rank[:3].tolist() == [2, 1, 0]
+
+
 def test_words_of_the_question_are_marked_and_are_no_words_of_documents() -> None:
     session = new_session([Reference((0, 2)), Reference((2, 6), "question")], TABLE)
     assert session.in_question.tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
