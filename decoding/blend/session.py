@@ -91,7 +91,7 @@ def new_session(references: Sequence[Reference], table: TokenTable, room: int = 
 
 
 def _ranks(references: Sequence[Reference]) -> Array:
-    """The rank of each reference: documents by score, equal ones in the order given, then the others; 10 is the last."""
+    """The rank of each reference: documents by score, ties as given, then the others; 10 is the last."""
     order = sorted(range(len(references)), key=lambda at: (references[at].kind != "document", -references[at].score))
     ranks = np.empty(len(references), np.float32)
     ranks[order] = np.minimum(np.arange(len(references)), 10)
