@@ -73,6 +73,7 @@ class CrestStore:
         self.max_ngram = opened.number("max_ngram", 1, MAX_NGRAM)
         self.depth = opened.number("depth", 1, MAX_DEPTH)
         self._width = id_bytes(self.vocabulary)
+        self._bound = np.array(self.vocabulary, np.uint64)  # compared with more quickly than a Python number
         self._buckets, self._records = opened.map(BUCKETS), opened.open(RECORDS)
         self.close = weakref.finalize(self, os.close, self._records)
         self._length = os.fstat(self._records).st_size
@@ -119,9 +120,9 @@ class CrestStore:
         tokens = decode_ids(data[: nodes * self._width], self._width) - 1
         links = np.frombuffer(data, np.uint8, nodes, nodes * self._width)
         # As unsigned numbers negative ids are too great as well. count_nonzero is the quickest way to ask.
-        if np.count_nonzero(tokens.view(np.uint64) >= self.vocabulary) or np.count_nonzero(links >= _TOO_LATE[:nodes]):
+        if np.count_nonzero(tokens.view(np.uint64) >= self._bound) or np.count_nonzero(links >= _TOO_LATE[:nodes]):
             raise self._opened.damaged(f"bucket {bucket} holds a tree that is none, or ids outside the vocabulary")
-        return TokenTree(tokens, _PARENTS[links], np.multiply.accumulate(_SHARES[links]))
+        return TokenTree(tokens, _PARENTS.take(links), np.multiply.accumulate(_SHARES.take(links)))
 
 
 _TOO_LATE = (4 * np.arange(1, MAX_NODES + 1)).astype(np.uint8)  # the least link of each node that is wrong

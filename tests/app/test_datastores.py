@@ -191,12 +191,20 @@ def test_build_list_and_verify_print_one_json_value_each(tmp_path: Path, model: 
     assert json.loads(run(tmp_path, "verify", "past", "--json")[1])["ok"]
 
 
+def test_a_datastore_is_no_larger_than_its_limit(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "a.txt").write_text("the kettle and the other kettle")
+    build = ["build", "a.txt", "--name", "past", "--model", str(model), "--json"]
+    whole, small = (json.loads(run(tmp_path, *build, *more)[1]) for more in ([], ["--limit-mb", "0.0002"]))
+    assert small["bytes"] - 1024 <= 200 < whole["bytes"] - 1024  # a manifest has less than 1024 bytes
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["build", "a.txt"], ["--name NAME"]),
         (["build", "nowhere", "--name", "x", "--model", "MODEL"], ["no file or folder 'nowhere'"]),
         (["build", "a.txt", "--name", "x", "--size", "0"], ["size is 0; it must be 1 to"]),
+        (["build", "a.txt", "--name", "x", "--limit-mb", "0"], ["limit_bytes is 0; it must be 1 to"]),
         (["verify", "x"], ["no datastore 'x'", "datastore build PATH"]),
     ],
 )
