@@ -12,7 +12,7 @@ from benchmarks import datastore_sizes, decode
 from benchmarks.conditions import conditions
 from benchmarks.recorded import Recorded, read_recorded
 from benchmarks.simulate import figures, run
-from benchmarks.simulation import BLENDS, REPLAYABLE, Simulation, fitted_on, recorded_beside
+from benchmarks.simulation import BLENDS, ORACLES, REPLAYABLE, Simulation, fitted_on, recorded_beside
 from decoding.drafters.ngram_trie import NgramTrieDrafter
 from decoding.tokenizer_hash import tokenizer_hash
 from indexes.crest_build import build_crest
@@ -55,7 +55,9 @@ def _simulated(tokenizer: Any, data: Path, progress: Progress) -> dict[str, Any]
     """One file's lines for every drafter and budget, and blend's reliability tables."""
     others = recorded_beside(data)
     simulation = Simulation(tokenizer, data, others, progress)
-    lines = [simulation.line(name, budget) for name in REPLAYABLE for budget in BUDGETS]
+    lines = [
+        simulation.line(name, budget) for name in REPLAYABLE for budget in (BUDGETS[:1] if name in ORACLES else BUDGETS)
+    ]
     tables = {name: simulation.reliability[name, 32] for name in BLENDS}
     return {
         "data": data.name,

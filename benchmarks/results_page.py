@@ -96,14 +96,16 @@ def _simulated(simulated: Mapping[str, Any]) -> str:
     lines = {(line["drafter"], line["max_nodes"]): line for line in simulated["lines"]}
     examples = simulated["lines"][0]["examples"]
     rows = []
-    for name in dict.fromkeys(name for name, _ in lines):
+    for name in dict.fromkeys(line["drafter"] for line in simulated["lines"]):
+        if name in ORACLES:  # no tree, no budget, and no time to speak of
+            (line,) = (line for line in simulated["lines"] if line["drafter"] == name)
+            rows.append([f"`{name}`", f"{line['tokens_per_step']:.3f}", *[""] * (len(BUDGETS) + 2)])
+            continue
         cells = [lines[name, budget] for budget in BUDGETS]
         steps = [f"{cell['tokens_per_step']:.3f} ({cell['nodes_per_step']:g})" for cell in cells]
-        if name in ORACLES:  # no tree, and no budget either
-            steps = [f"{max(cell['tokens_per_step'] for cell in cells):.3f}", *[""] * (len(BUDGETS) - 1)]
-        best = cells[2]
-        times = [best["build_ms_per_1000_tokens"], best["propose_ms_median"], best["propose_ms_p99"]]
-        rows.append([f"`{name}`", *steps, *([""] * 3 if name in (*ORACLES, "plain") else times)])
+        timed = lines[name, 32]
+        times = [timed["build_ms_per_1000_tokens"], timed["propose_ms_median"], timed["propose_ms_p99"]]
+        rows.append([f"`{name}`", *steps, *(times if name != "plain" else [""] * 3)])
     columns = [
         "drafter", *(f"{budget} nodes" for budget in BUDGETS),
         "build ms / 1,000 tokens", "propose ms, median", "p99 (32 nodes)",

@@ -48,7 +48,8 @@ def results() -> dict[str, Any]:
         "simulate": [
             {
                 "data": "answers.jsonl", "fitted_on": "4 of 5 folds", "folds": [[0, 1], [2]],
-                "lines": [line(name, nodes, value) for name, value in strength.items() for nodes in BUDGETS],
+                "lines": [line(name, nodes, value) for name, value in strength.items() for nodes in BUDGETS
+                          if nodes == 8 or "oracle" not in name],
                 "reliability": {"blend": table, "blend-cold": table},
             }
         ],
