@@ -32,9 +32,11 @@ print(outer(1), sum(outer.stats.cache_hits.values()))
 """
 
 
-def run(folder: Path) -> list[int]:
+def run(folder: Path, **chosen: str) -> list[int]:
     """What `outer` says, and how many of its compiled forms came from disk."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "NUMBA_CACHE_DIR": str(folder / "kept")}
+    environment = {
+        **os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "NUMBA_CACHE_DIR": str(folder / "kept"), **chosen
+    }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", "import outer"], env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -53,3 +55,13 @@ def test_a_function_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path
 
 def test_the_search_is_kept_no_longer_than_the_features_that_are_built_into_it() -> None:
     assert str(featurise._cache._cache_file._source_stamp) in str(search._cache._cache_file._source_stamp)  # type: ignore[attr-defined]
+
+
+def test_without_a_folder_to_keep_them_in_functions_are_compiled_every_time(tmp_path: Path) -> None:
+    (tmp_path / "outer.py").write_text(OUTER)
+    (tmp_path / "inner.py").write_text(INNER.format(step=1))
+    (tmp_path / "__pycache__").touch()  # a file: no folder can be made there, nor below the others
+    nowhere = str(tmp_path / "__pycache__" / "none")
+    chosen = {"NUMBA_CACHE_DIR": "", "HOME": nowhere, "XDG_CACHE_HOME": nowhere, "LOCALAPPDATA": nowhere}
+    assert run(tmp_path, **chosen) == [20, 0]
+    assert run(tmp_path, **chosen) == [20, 0]
