@@ -208,9 +208,11 @@ class Engine(Loaded):
             writing = self._answer_writer.write(
                 state, turns, guessing, budget, similar, max_new_tokens, cancelled, start
             )
-            for state in writing:
-                yield state
-            self._drafters.put_back(person, folder, drafter, guessing)
+            try:
+                for state in writing:
+                    yield state
+            finally:  # whoever asks stops reading, or the question is refused: what was learned before is kept
+                self._drafters.put_back(person, folder, drafter, guessing)
             if namespace is not None and state.finished in REUSABLE:
                 self._answers.add(namespace, question, state.text)
 

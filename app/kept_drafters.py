@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,29 +22,42 @@ Key = tuple[str, Path, str]
 class KeptDrafters:
     """`make` gives a new drafter of some name for the index in a folder.
 
-    A drafter is out of here while an answer is written with it. When it is full, what was used least recently goes.
+    A drafter is out of here while an answer is written with it; if its person is forgotten meanwhile, it is not taken
+    back. When this is full, what was used least recently goes.
     """
 
     def __init__(self, make: Callable[[str, Path], Drafter], most: int = MOST_KEPT) -> None:
         self._make = make
         self._most = most
         self._kept: OrderedDict[Key, Drafter] = OrderedDict()
+        self._lent: set[Key] = set()
+        self._lock = threading.Lock()  # a person may leave while their last answer is being written
 
     def take(self, person: str | None, folder: Path, name: str) -> Drafter:
         """The drafter that this person's last answer from this index was written with, or a new one."""
-        return self._kept.pop((person or "", folder, name), None) or self._make(name, folder)
+        key = person or "", folder, name
+        with self._lock:
+            drafter = self._kept.pop(key, None)
+            if person and name in LEARNING:
+                self._lent.add(key)
+        return drafter or self._make(name, folder)
 
     def put_back(self, person: str | None, folder: Path, name: str, drafter: Drafter) -> None:
         """Keep a drafter that learns for the person's next answer; nobody's is not kept."""
-        if person and name in LEARNING:
-            self._kept[person, folder, name] = drafter
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+        key = person or "", folder, name
+        with self._lock:
+            if key in self._lent:
+                self._lent.remove(key)
+                self._kept[key] = drafter
+                if len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
 
     def forget(self, person: str) -> None:
         """Drop what was learned of a person's answers."""
-        for key in [key for key in list(self._kept) if key[0] == person]:
-            self._kept.pop(key, None)
+        with self._lock:
+            self._lent -= {key for key in self._lent if key[0] == person}
+            for key in [key for key in self._kept if key[0] == person]:
+                del self._kept[key]
 
 
 def count_passages(passages: PassageStore, encode: Callable[[str], Sequence[int]], vocabulary: int) -> NgramCounts:

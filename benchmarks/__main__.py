@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -210,22 +211,31 @@ def report(
     from benchmarks.plots import draw
     from benchmarks.results_page import render
 
+    if not page.suffix or page.is_dir():
+        raise SettingError(f"--out is the page's file and not {str(page)!r}: give a name like results.md")
     folder = page.with_suffix("")
     kept = folder / "figures.json"
     if not redraw:
         if data is None:
             raise SettingError("a report needs the folder that holds the data files: --data FOLDER")
+        benchmark.check_data(data)
         engines = [make_engine(dtype=dtype.strip(), model=model, profile=profile) for dtype in dtypes.split(",")]
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass  # where nothing can be written is found out now, not hours later
         with progress_bars() as progress:
             results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress)
-        folder.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     try:
         results = json.loads(kept.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SettingError(f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER") from error
-    plots = draw(results, folder)
-    page.write_text(render(results, plots, page, "python -m benchmarks report --data FOLDER"), "utf-8")
+    try:
+        plots = draw(results, folder)
+        text = render(results, plots, page, "python -m benchmarks report --data FOLDER")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SettingError(f"{kept} holds other figures than this version's ({error!r}); give --data FOLDER") from error
+    page.write_text(text, "utf-8")
     out.print(f"Wrote {page}, {len(plots)} plots and figures.json in {folder}")
 
 

@@ -32,9 +32,12 @@ class Question:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON lines file. Raises SettingError for anything else."""
     try:
-        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
-    except (OSError, ValueError) as error:
+        lines = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+    except (OSError, ValueError, RecursionError) as error:
         raise SettingError(f"{path} cannot be read as JSON lines: {error}") from error
+    if not all(isinstance(line, dict) for line in lines):
+        raise SettingError(f"{path} cannot be read as JSON lines: not every line is an object")
+    return lines
 
 
 def read_prompts(path: Path, data_format: str | None = None, limit: int | None = None) -> list[PromptExample]:
@@ -47,10 +50,12 @@ def read_prompts(path: Path, data_format: str | None = None, limit: int | None =
     if not lines:
         raise SettingError(f"{path} holds no examples")
     found = data_format or ("spec-bench" if "turns" in lines[0] else "llma" if "docs" in lines[0] else "unknown")
-    if found == "spec-bench":
-        return [_spec_bench(number, line) for number, line in enumerate(lines)]
-    if found == "llma":
-        return [_llma(number, line) for number, line in enumerate(lines)]
+    forms = {"spec-bench": _spec_bench, "llma": _llma}
+    if found in forms:
+        try:
+            return [forms[found](number, line) for number, line in enumerate(lines)]
+        except (LookupError, TypeError, AttributeError) as error:
+            raise SettingError(f"{path} holds examples in another form than {found}: {error!r}") from error
     raise SettingError(f"{path} has format {found!r}; known are spec-bench and llma")
 
 

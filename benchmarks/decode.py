@@ -22,6 +22,7 @@ from indexes.errors import SettingError
 from retrieval.indexing import Progress
 
 TRANSFORMERS: dict[str, dict[str, Any]] = {"hf-generate": {}, "hf-prompt-lookup": {"prompt_lookup_num_tokens": 10}}
+MOST_NODES = 1024  # as in settings
 METHODS = (*DRAFTERS, *TRANSFORMERS)
 NO_DATASTORES: Mapping[str, Path] = MappingProxyType({})
 
@@ -48,9 +49,10 @@ def answer_ways(
         name, _, nodes = method.partition("@")
         if method in TRANSFORMERS:
             answerers[method] = partial(transformers_reply, load_peer(engine), **TRANSFORMERS[method])
-        elif name not in DRAFTERS or not (nodes.isdecimal() or method == name):
+        elif name not in DRAFTERS or not (method == name or (nodes.isdecimal() and int(nodes) <= MOST_NODES)):
             raise SettingError(
-                f"unknown method {method!r}; choose from {', '.join(METHODS)}, or add a fixed number of nodes: trie@8"
+                f"unknown method {method!r}; choose from {', '.join(METHODS)}, or add a fixed number of nodes, "
+                f"{MOST_NODES} at most: trie@8"
             )
         else:
             answerers[method] = _ours(engine, name, int(nodes) if nodes else None, datastores.get(name))
@@ -86,6 +88,8 @@ def run(
 ) -> dict[str, Any]:
     """Time every method on every question, in turn, `runs` times over, after one short warm-up of each."""
     examples = read_prompts(data, data_format, None if limit is None else skip + limit)[skip:]
+    if not examples:
+        raise SettingError(f"{data} holds no more than the {skip} questions that --skip leaves out")
     answerers = answer_ways(engine, list(dict.fromkeys(["plain", *methods])), datastores)
     requests = [make_request(engine, example, max_new_tokens) for example in examples]
     for answerer in answerers.values():

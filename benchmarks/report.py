@@ -31,14 +31,18 @@ METHODS = (
 )  # fmt: skip
 
 
-def collect(
-    engines: Sequence[Engine], data: Path, questions: int, max_new_tokens: int, python_mb: int, progress: Progress
-) -> dict[str, Any]:
-    """Run everything, decoding with each engine. Raises SettingError, before anything runs, where a file is missing."""
+def check_data(data: Path) -> None:
+    """Raises SettingError where a data file is missing."""
     if missing := [name for name in (*RECORDED, *PROMPTS) if not (data / name).is_file()]:
         raise SettingError(
             f"{data} lacks {', '.join(missing)}; give the folder that holds the benchmarks' data: --data"
         )
+
+
+def collect(
+    engines: Sequence[Engine], data: Path, questions: int, max_new_tokens: int, python_mb: int, progress: Progress
+) -> dict[str, Any]:
+    """Run everything, decoding with each engine."""
     tokenizer = engines[0].tokenizer
     simulated = [_simulated(tokenizer, data / name, progress) for name in RECORDED]
     rag = read_recorded(data / RAG, lambda text: tokenizer(text, add_special_tokens=False).input_ids)

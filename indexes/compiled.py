@@ -6,6 +6,7 @@ all, so after an update it would go on as the old ones did, or read past the end
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -18,7 +19,10 @@ def compiled(fastmath: bool = False) -> Callable[[F], F]:
     """Compile a function when it is first called. Its module must import the compiled functions that it calls."""
 
     def decorate(function: F) -> F:
-        dispatcher: Any = njit(cache=True, fastmath=fastmath)(function)
+        dispatcher: Any = njit(fastmath=fastmath)(function)
+        with contextlib.suppress(RuntimeError):  # no folder to keep it in: it is compiled in every process
+            dispatcher.enable_caching()
+            _forgive(dispatcher._cache)
         if kept := _kept(dispatcher):
             imported = {name: _kept(value) for name, value in function.__globals__.items()}
             stamps = {name: other._source_stamp for name, other in sorted(imported.items()) if other}
@@ -27,6 +31,25 @@ def compiled(fastmath: bool = False) -> Callable[[F], F]:
         return done
 
     return decorate
+
+
+def _forgive(cache: Any) -> None:
+    """Compile anew what a torn file was kept in, and go on without keeping where the disk is full."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_drop(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # unpickling what a power cut left raises anything
+            with contextlib.suppress(OSError):
+                cache.flush()
+            return None
+
+    def save_or_not(*arguments: Any) -> None:
+        with contextlib.suppress(OSError):
+            save(*arguments)
+
+    cache.load_overload, cache.save_overload = load_or_drop, save_or_not
 
 
 def _kept(value: Any) -> Any:

@@ -47,6 +47,8 @@ class BlendDrafter:
         self._table = table or plain_table()
         self._nothing = count_ngrams([], len(self._table))
         self._passages = passages or self._nothing
+        if len(self._passages.unigram) != len(self._table):  # the search looks tokens up in both, unchecked
+            raise ValueError(f"counts over {len(self._passages.unigram)} tokens, a table of {len(self._table)}")
         self._seed = [tuple(answer) for answer in answers]
         self._slots = np.full(len(self._table), -1, np.int64)
         self._shift = 0.0
@@ -63,7 +65,7 @@ class BlendDrafter:
         self._answer: list[int] = []
         self._request = request
         self._session = new_session(request.references, self._table, _ROOM)
-        self._proposed = False
+        self._slots.fill(-1)  # a search that ran out of memory leaves its marks
 
     def propose(self, context: Sequence[int], max_nodes: int) -> DraftTree:
         """The likeliest tree, likeliest path first; probs are calibrated probabilities that a node is accepted."""

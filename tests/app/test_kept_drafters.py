@@ -13,6 +13,7 @@ from app.kept_drafters import MOST_COUNTED, KeptDrafters, count_passages
 from app.settings import Paths, Settings
 from decoding.drafter import Drafter
 from decoding.drafters import make_drafter
+from indexes.errors import PromptTooLongError
 from indexes.passages import Chunk, Document, PassageStore, write_passages
 from tests.app.tiny_models import write_bge_m3, write_cross_encoder, write_llama
 
@@ -61,6 +62,13 @@ def test_what_was_used_least_recently_goes_and_what_a_person_who_left_taught(kep
     assert given_back(kept, "eve") is not eve
 
 
+def test_what_is_put_back_after_its_person_has_left_is_not_kept(kept: KeptDrafters) -> None:
+    drafter = kept.take("ada", NOTES, "blend")
+    kept.forget("ada")
+    kept.put_back("ada", NOTES, "blend", drafter)
+    assert kept.take("ada", NOTES, "blend") is not drafter
+
+
 def test_all_passages_are_counted_and_of_a_large_index_some_from_everywhere(tmp_path: Path) -> None:
     texts = [f"{chr(97 + number % 26)}  {number}" for number in range(MOST_COUNTED + 1)]
     documents = [(Document(text, text, text, ""), [Chunk(0, text)]) for text in texts]
@@ -97,6 +105,12 @@ def test_the_engine_keeps_one_drafter_per_person(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(engine._drafters, "_make", counted)
     people = ["ada", "ada", "bob", None, None]
     texts = [list(engine.ask("what is lambda?", folder, person=person))[-1].text for person in people]
+    assert made == ["blend"] * 4
+    next(answers := engine.ask("what is lambda?", folder, person="ada"))
+    answers.close()  # type: ignore[attr-defined]
+    with pytest.raises(PromptTooLongError):
+        list(engine.ask("what " * 10_000, folder, person="ada"))
+    texts += [list(engine.ask("what is lambda?", folder, person="ada"))[-1].text]
     assert made == ["blend"] * 4
     engine.forget("ada")
     texts += [list(engine.ask("what is lambda?", folder, person=person))[-1].text for person in ("ada", "bob")]

@@ -12,7 +12,7 @@ import pytest
 
 from app.engine import Engine
 from benchmarks.data import Question, read_prompts, read_squad, sample
-from benchmarks.decode import answer_ways
+from benchmarks.decode import answer_ways, run
 from indexes.errors import SettingError
 
 ROOT = Path(__file__).parents[2]
@@ -73,10 +73,26 @@ def test_decode_asks_again_and_takes_fixed_budgets(tmp_path: Path) -> None:
     assert (len(times), kept["total_time_against_plain"]) == (3, times[1])
 
 
-@pytest.mark.parametrize("method", ["tree", "trie@", "trie@many", "hf-generate@3", "@4"])
+@pytest.mark.parametrize("method", ["tree", "trie@", "trie@many", "hf-generate@3", "@4", "blend@1025"])
 def test_an_unknown_method_is_refused_by_name(engine: Engine, method: str) -> None:
     with pytest.raises(SettingError, match=f"unknown method '{method}'; choose from blend, trie,"):
         answer_ways(engine, ["plain", method])
+
+
+def test_more_questions_left_out_than_there_are_is_refused(engine: Engine, tmp_path: Path) -> None:
+    data = _write_spec_bench(tmp_path / "prompts.jsonl")
+    with pytest.raises(SettingError, match="no more than the 1 questions"):
+        run(engine, data, None, [], None, 1, 8, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["5", '"turns"', '{"turns": []}', '{"turns": [5]}', '{"docs": "", "query": 1}\n{"turns": [""]}', "[" * 10**6],
+)
+def test_prompts_in_another_form_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(SettingError, match=r"a\.jsonl"):
+        read_prompts(tmp_path / "a.jsonl")
 
 
 def test_retrieval_scores_every_stage_on_answerable_questions_only(tmp_path: Path) -> None:

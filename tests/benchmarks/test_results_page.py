@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import report
 from benchmarks.__main__ import cli
 from benchmarks.plots import draw
 from benchmarks.report import BUDGETS
@@ -118,3 +119,29 @@ def test_a_folder_that_lacks_data_is_refused_before_anything_runs(tmp_path: Path
     done = CliRunner().invoke(cli, ["report", "--data", str(tmp_path), "--out", str(tmp_path / "page.md")])
     assert isinstance(done.exception, SettingError)
     assert "lacks llma_rag.jsonl, llma_cnndm.jsonl, mt_bench_vicuna7b_answers.jsonl" in str(done.exception)
+
+
+@pytest.mark.parametrize("figures", ["[]", "{}", '{"simulate": []}', '{"simulate": 5}'])
+def test_figures_of_another_version_are_refused(tmp_path: Path, figures: str) -> None:
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "figures.json").write_text(figures)
+    done = CliRunner().invoke(cli, ["report", "--redraw", "--out", str(tmp_path / "page.md")])
+    assert isinstance(done.exception, SettingError)
+    assert "holds other figures than this version's" in str(done.exception)
+
+
+@pytest.mark.parametrize("page", [".", "/", "page"])
+def test_a_page_that_is_a_folder_or_would_be_is_refused(page: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["report", "--data", str(tmp_path), "--out", page])
+    assert isinstance(done.exception, SettingError)
+    assert "--out" in str(done.exception)
+
+
+def test_where_nothing_can_be_written_is_found_out_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "check_data", lambda _: None)
+    monkeypatch.setattr(report, "collect", lambda *_: pytest.fail("it ran"))
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(cli, ["report", "--data", str(tmp_path), "--out", str(tmp_path / "file" / "page.md")])
+    assert isinstance(done.exception, OSError)

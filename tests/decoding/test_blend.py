@@ -153,6 +153,18 @@ def test_n_grams_of_other_passages_are_drafted() -> None:
     assert 204 in drafter.propose((200, 201, 202, 203), 8).tokens.tolist()
 
 
+def test_n_grams_of_another_vocabulary_are_refused() -> None:
+    with pytest.raises(ValueError, match="tokens"):
+        BlendDrafter(TABLE, count_ngrams([[0, 1]], len(TABLE) + 1))
+
+
+def test_a_search_that_broke_off_spoils_no_later_answer() -> None:
+    drafter = blend([PASSAGE])
+    drafter._slots[:] = 10**6
+    drafter.start(request([PASSAGE]))
+    assert drafter.propose(PASSAGE[:5], 8).tokens[0] == PASSAGE[5]
+
+
 def test_expectations_fall_with_refusals_rise_with_acceptance_and_stay_within_bounds() -> None:
     drafter = blend([PASSAGE])
     context = (100, 101)
