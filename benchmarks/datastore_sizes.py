@@ -99,19 +99,20 @@ def run(
 
 def _turns(examples: Sequence[Recorded], path: Path) -> list[Division]:
     """Every conversation reported once: first turns of the others are corpus, but for a fold to choose on."""
-    conversations: list[list[Recorded]] = []
-    for example in examples:
-        if not example.references or not conversations:
-            conversations.append([])
-        conversations[-1].append(example)
-    if len(conversations) < FOLDS:
-        raise SettingError(f"{path} has {len(conversations)} answers; {FOLDS} are needed")
-    parts = [[conversations[index] for index in indices] for indices in folds(len(conversations), FOLDS)]
+    parts = [[examples[index] for index in indices] for indices in folds(examples, FOLDS)]
+    if not all(parts):
+        raise SettingError(f"{path} has {sum(map(bool, parts))} conversations; {FOLDS} are needed")
     return [
         Division(
-            [talk[0].answer for at, part in enumerate(parts) if at not in (turn, (turn + 1) % FOLDS) for talk in part],
-            [one.answer for talk in parts[turn] for one in talk],
-            [one.answer for talk in parts[(turn + 1) % FOLDS] for one in talk],
+            [
+                one.answer
+                for at, part in enumerate(parts)
+                if at not in (turn, (turn + 1) % FOLDS)
+                for one in part
+                if not one.references
+            ],
+            [one.answer for one in parts[turn]],
+            [one.answer for one in parts[(turn + 1) % FOLDS]],
         )
         for turn in range(FOLDS)
     ]

@@ -64,14 +64,13 @@ def places(example: Recorded, table: TokenTable, answers: NgramCounts, passages:
 def all_places(examples: Sequence[Recorded], table: TokenTable, seed: int) -> Places:
     """The places of all examples, once with both stores, once with one or both of them empty."""
     chooser = random.Random(seed)
-    order = list(range(len(examples)))
-    chooser.shuffle(order)
+    parts = folds(examples, PARTS, chooser)
     empty = count_ngrams([], len(table))
     found: list[Places] = []
-    for part in range(PARTS):
-        inside = set(order[part::PARTS])
-        answers, passages = stores([one for index, one in enumerate(examples) if index not in inside], len(table))
-        for index in sorted(inside):
+    for inside in parts:
+        outside = [one for index, one in enumerate(examples) if index not in inside]
+        answers, passages = stores(outside, len(table))
+        for index in inside:
             found.append(places(examples[index], table, answers, passages))
             fewer = chooser.choice([(empty, empty), (empty, passages), (answers, empty)])
             found.append(places(examples[index], table, *fewer))
@@ -113,8 +112,11 @@ def fit(examples: Sequence[Recorded], table: TokenTable, seed: int = 0, epochs: 
     return Scorer(weights.copy(), bias.copy(), out[0].copy(), last.copy())
 
 
-def folds(count: int, number: int, seed: int = 0) -> list[list[int]]:
-    """Deal `count` examples into `number` folds by seeded choice."""
-    order = list(range(count))
-    random.Random(seed).shuffle(order)
-    return [sorted(order[fold::number]) for fold in range(number)]
+def folds(examples: Sequence[Recorded], number: int, chooser: random.Random | None = None) -> list[list[int]]:
+    """The examples' indices, dealt by chance into `number` folds; conversations stay whole."""
+    members: dict[str, list[int]] = {}
+    for index, one in enumerate(examples):
+        members.setdefault(one.conversation or str(index), []).append(index)
+    order = list(members.values())
+    (chooser or random.Random(0)).shuffle(order)
+    return [sorted(index for indices in order[fold::number] for index in indices) for fold in range(number)]

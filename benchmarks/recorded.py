@@ -16,10 +16,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One example. The prompt is its references in a row."""
+    """One example. The prompt is its references in a row.
+
+    Examples of one `conversation` quote each other, so no division may part them.
+    """
 
     references: tuple[Reference, ...]
     answer: tuple[int, ...]
+    conversation: str = ""
 
     @property
     def request(self) -> DraftRequest:
@@ -38,15 +42,17 @@ def read_recorded(path: Path, encode: Callable[[str], Sequence[int]]) -> list[Re
 
     found: list[Recorded] = []
     try:
-        for line in read_lines(path):
+        for number, line in enumerate(read_lines(path)):
+            conversation = f"{path.name}, line {number + 1}"
             if "docs" in line:
                 documents = [Reference(tokens(doc), "document") for doc in _only(list, line["docs"])]
                 references = (*documents, Reference(tokens(line["query"]), "question"))
-                found.append(Recorded(references, tokens(line["result"]["text"])))
+                found.append(Recorded(references, tokens(line["result"]["text"]), conversation))
                 continue
             turns = [tokens(turn) for turn in _only(list, line["choices"][0]["turns"])]
             for index, turn in enumerate(turns):
-                found.append(Recorded(tuple(Reference(earlier, "turn") for earlier in turns[:index]), turn))
+                earlier = tuple(Reference(text, "turn") for text in turns[:index])
+                found.append(Recorded(earlier, turn, conversation))
     except (KeyError, IndexError, TypeError) as error:
         raise SettingError(f"{path} holds no recorded answers (fields query, docs, result.text): {error!r}") from error
     return [example for example in found if len(example.answer) > 1]

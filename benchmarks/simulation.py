@@ -46,7 +46,7 @@ class Simulation:
             raise SettingError(f"{data} has {len(self.examples)} answers of two tokens and more; {FOLDS} are needed")
         self.others = [example for path in fit_on for example in read_recorded(path, encode)]
         self.table: TokenTable = read_table(tokenizer, len(tokenizer))
-        self.folds = folds(len(self.examples), FOLDS)
+        self.folds = folds(self.examples, FOLDS)
         self.reliability: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self._progress = progress
 

@@ -71,7 +71,7 @@ def test_the_benchmark_gives_every_store_and_one_comparison(tmp_path: Path) -> N
 
 
 def test_too_few_answers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="has 4 answers; 5 are needed"):
+    with pytest.raises(SettingError, match="has 4 conversations; 5 are needed"):
         datastore_sizes.run(Words(), write_answers(tmp_path / "a.jsonl", 4))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 import torch
@@ -44,18 +46,26 @@ def loss(scorer: Scorer, data: Places) -> float:
 # Folds
 
 
-@given(st.integers(0, 60), st.integers(1, 9), st.integers(0, 3))
-def test_folds_partition_the_examples_evenly(count: int, number: int, seed: int) -> None:
-    dealt = folds(count, number, seed)
-    assert sorted(index for fold in dealt for index in fold) == list(range(count))
-    sizes = [len(fold) for fold in dealt]
-    assert (len(dealt), max(sizes) - min(sizes) <= 1) == (number, True)
-    assert dealt == folds(count, number, seed)
+def talks(sizes: list[int]) -> list[Recorded]:
+    return [Recorded((), (1, 2), f"talk {talk}") for talk, size in enumerate(sizes) for _ in range(size)]
 
 
-def test_folds_are_shuffled_and_depend_on_the_seed() -> None:
-    assert folds(40, 2) != [list(range(0, 40, 2)), list(range(1, 40, 2))]
-    assert folds(40, 2, seed=1) != folds(40, 2)
+@given(st.lists(st.integers(1, 3), max_size=40), st.integers(1, 9), st.integers(0, 3))
+def test_folds_partition_the_examples_and_keep_conversations_whole(sizes: list[int], number: int, seed: int) -> None:
+    examples = talks(sizes)
+    dealt = folds(examples, number, random.Random(seed))
+    assert sorted(index for fold in dealt for index in fold) == list(range(len(examples)))
+    held = [{examples[index].conversation for index in fold} for fold in dealt]
+    assert (len(held), sum(map(len, held))) == (number, len(sizes))
+    assert max(map(len, held)) - min(map(len, held)) <= 1
+    assert dealt == folds(examples, number, random.Random(seed))
+
+
+def test_folds_are_shuffled_and_examples_without_a_conversation_stand_alone() -> None:
+    examples = [Recorded((), (1, 2))] * 40
+    assert folds(examples, 2) != [list(range(0, 40, 2)), list(range(1, 40, 2))]
+    assert folds(examples, 2, random.Random(1)) != folds(examples, 2)
+    assert [len(fold) for fold in folds(examples, 2)] == [20, 20]
 
 
 # Places

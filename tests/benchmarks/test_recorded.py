@@ -32,6 +32,7 @@ def test_llma_s_form_gives_documents_then_the_question(tmp_path: Path) -> None:
         Recorded(
             (reference("one", "document"), reference("two", "document"), reference("q?", "question")),
             tuple(letters("an answer")),
+            "a.jsonl, line 1",
         )
     ]
 
@@ -44,8 +45,8 @@ def test_the_prompt_is_the_references_in_a_row() -> None:
 def test_each_turn_may_copy_from_the_turns_before_it(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", {"choices": [{"turns": ["first", "second"]}]})
     assert read_recorded(path, letters) == [
-        Recorded((), tuple(letters("first"))),
-        Recorded((reference("first", "turn"),), tuple(letters("second"))),
+        Recorded((), tuple(letters("first")), "a.jsonl, line 1"),
+        Recorded((reference("first", "turn"),), tuple(letters("second")), "a.jsonl, line 1"),
     ]
 
 

@@ -71,6 +71,17 @@ def test_no_answer_is_in_the_training_of_its_own_fold(data: Path, tmp_path: Path
         assert len(training) == 6 - len(fold) + 1
 
 
+def test_no_turn_of_a_conversation_is_in_the_training_of_another(tmp_path: Path) -> None:
+    lines = [{"choices": [{"turns": [f"the {number} talk", "and more"]}]} for number in range(7)]
+    data = tmp_path / "talks_a.jsonl"
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    simulation = Simulation(Letters(), data, [], silent)
+    for fold, indices in enumerate(simulation.folds):
+        inside = {simulation.examples[index].conversation for index in indices}
+        assert len(indices) == 2 * len(inside)
+        assert inside.isdisjoint(one.conversation for one in simulation.training(fold))
+
+
 def test_blend_is_cross_fitted_and_tells_of_its_calibration(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
