@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,8 +14,10 @@ from app.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import PromptExample, read_prompts
 from benchmarks.replies import Answerer, Reply, load_peer, our_reply, transformers_reply
-from decoding.drafter import DraftRequest, Reference
+from decoding.budget import NodeBudget
+from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters import DRAFTERS, make_drafter
+from decoding.hf_target import HuggingFaceTarget
 from decoding.loop import DecodeRequest
 from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import SettingError
@@ -59,19 +61,33 @@ def answer_ways(
     return answerers
 
 
-def _ours(engine: Engine, name: str, nodes: int | None, datastore: Path | None) -> Answerer:
+@dataclass(frozen=True, slots=True)
+class Ours:
     """One drafter for all questions, as one person would have it; `nodes` makes the budget a fixed one."""
+
+    target: HuggingFaceTarget
+    drafter: Drafter
+    budget: NodeBudget | None
+    nodes: int | None
+
+    def __call__(self, request: DecodeRequest) -> Reply:
+        """Answer, and learn from it."""
+        most = request.max_nodes if self.nodes is None else self.nodes
+        return our_reply(self.target, self.drafter, replace(request, budget=self.budget, max_nodes=most))
+
+    def reset(self) -> None:
+        """Forget all answers."""
+        self.drafter.reset()
+        if self.budget:
+            self.budget.reset()
+
+
+def _ours(engine: Engine, name: str, nodes: int | None, datastore: Path | None) -> Ours:
     resources = engine.resources(name)
     if datastore:
         resources = replace(resources, datastore=datastore, tokenizer_hash=tokenizer_hash(engine.tokenizer))
-    drafter = make_drafter(name, resources)
     budget = engine.node_budget(name) if nodes is None else None
-
-    def answer(request: DecodeRequest) -> Reply:
-        most = request.max_nodes if nodes is None else nodes
-        return our_reply(engine.target, drafter, replace(request, budget=budget, max_nodes=most))
-
-    return answer
+    return Ours(engine.target, make_drafter(name, resources), budget, nodes)
 
 
 def run(
@@ -86,7 +102,10 @@ def run(
     runs: int = 1,
     datastores: Mapping[str, Path] = NO_DATASTORES,
 ) -> dict[str, Any]:
-    """Time every method on every question, in turn, `runs` times over, after one short warm-up of each."""
+    """Time every method on every question, in turn, `runs` times over, after one short warm-up of each.
+
+    Drafters learn from question to question, but from no answer that they give again: each run begins afresh.
+    """
     examples = read_prompts(data, data_format, None if limit is None else skip + limit)[skip:]
     if not examples:
         raise SettingError(f"{data} holds no more than the {skip} questions that --skip leaves out")
@@ -98,6 +117,10 @@ def run(
     total = runs * len(requests)
     for done in range(total):
         progress("Questions", done, total)
+        if done % len(requests) == 0:
+            for answerer in answerers.values():
+                if isinstance(answerer, Ours):
+                    answerer.reset()
         order = list(answerers)
         for method in order[done % len(order) :] + order[: done % len(order)]:  # nobody always runs first
             replies[method].append(answerers[method](requests[done % len(requests)]))
@@ -146,6 +169,8 @@ def _figures(method: str, replies: list[Reply], plain: list[Reply], runs: int) -
     }
     if runs > 1:
         line["total_times"] = {f"run {number}": round(value, 4) for number, value in enumerate(times, 1)}
+    if failed := [reply.drafter_error for reply in replies if reply.drafter_error]:
+        line["drafter_switched_off"] = f"in {len(failed)} of {len(replies)} answers: {failed[0]}"
     proposals = [seconds for reply in replies for seconds in reply.propose_s]
     if proposals and method != "plain":
         line["build_ms_median"] = round(1000 * statistics.median(reply.start_s for reply in replies), 3)

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, StoppingCriteria
 from app.engine import Engine
 from decoding.drafter import Drafter
 from decoding.hf_target import HuggingFaceTarget
-from decoding.loop import DecodeRequest, Step, decode
+from decoding.loop import DecodeRequest, Finished, Step, decode
 
 Answerer = Callable[[DecodeRequest], "Reply"]
 
@@ -34,12 +34,15 @@ class Reply:
     start_s: float = 0.0
     propose_s: tuple[float, ...] = ()
     nodes: int = 0
+    drafter_error: str | None = None
 
 
 def our_reply(target: HuggingFaceTarget, drafter: Drafter, request: DecodeRequest) -> Reply:
     """Decode with one of our drafters; preparing it counts as time to the first token, as people feel it."""
     began = time.perf_counter()
-    steps = [event for event in decode(target, drafter, request) if isinstance(event, Step)]
+    *events, ended = decode(target, drafter, request)
+    assert isinstance(ended, Finished)
+    steps = [event for event in events if isinstance(event, Step)]
     total = time.perf_counter() - began
     decode_s = sum(step.duration_s for step in steps[1:])
     return Reply(
@@ -51,6 +54,7 @@ def our_reply(target: HuggingFaceTarget, drafter: Drafter, request: DecodeReques
         steps[0].draft_s,
         tuple(step.draft_s for step in steps[1:]),
         sum(step.nodes for step in steps),
+        ended.drafter_error,
     )
 
 

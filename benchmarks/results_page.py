@@ -156,7 +156,12 @@ def _decoded(result: Mapping[str, Any]) -> str:
         "propose ms",
     ]  # fmt: skip
     heading = f"### {about['data']}, {about['dtype']}\n\nPrompts of {about['prompt_tokens_mean']} tokens on average."
-    return f"{heading}\n\n{_table(columns, rows)}"
+    failed = [
+        f"`{line['method']}` switched itself off {line['drafter_switched_off']}"
+        for line in result["methods"]
+        if "drafter_switched_off" in line
+    ]
+    return "\n\n".join([heading, _table(columns, rows), *failed])
 
 
 def _stores(stores: Mapping[str, Any]) -> str:

@@ -43,6 +43,9 @@ class NodeBudget(Protocol):
     def observe(self, tokens: Sequence[int], draft_s: float, verify_s: float) -> None:
         """What the step emitted, and how long drafting and everything else in it took."""
 
+    def reset(self) -> None:
+        """Forget what all answers taught."""
+
 
 class EveryNode:
     """The fixed budget: whatever is proposed, up to max_nodes, is verified."""
@@ -60,6 +63,9 @@ class EveryNode:
 
     def observe(self, tokens: Sequence[int], draft_s: float, verify_s: float) -> None:
         """Nothing to learn."""
+
+    def reset(self) -> None:
+        """Nothing to forget."""
 
 
 EVERY_NODE = EveryNode()

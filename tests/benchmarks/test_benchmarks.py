@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from app.engine import Engine
+from benchmarks import decode
 from benchmarks.data import Question, read_prompts, read_squad, sample
 from benchmarks.decode import answer_ways, run
+from decoding.drafters.ngram_trie import NgramTrieDrafter
 from indexes.errors import SettingError
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +73,29 @@ def test_decode_asks_again_and_takes_fixed_budgets(tmp_path: Path) -> None:
     assert fixed["tokens"] == kept["tokens"] > 12
     times = sorted(kept["total_times"].values())
     assert (len(times), kept["total_time_against_plain"]) == (3, times[1])
+
+
+def test_a_run_learns_nothing_from_the_runs_before_it(engine: Engine, tmp_path: Path) -> None:
+    data = _write_spec_bench(tmp_path / "prompts.jsonl")
+
+    def accept_length(runs: int) -> float:
+        done = decode.run(engine, data, None, ["blend@8"], None, 0, 24, lambda *_: None, runs)
+        length: float = done["methods"][0]["accept_length"]
+        return length
+
+    assert accept_length(3) == accept_length(1)
+
+
+def test_a_drafter_that_fails_is_told_of(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("out of guesses")
+
+    monkeypatch.setattr(NgramTrieDrafter, "propose", fail)
+    data = _write_spec_bench(tmp_path / "prompts.jsonl")
+    plain, trie = decode.run(engine, data, None, ["plain", "trie@4"], None, 0, 6, lambda *_: None)["methods"]
+    assert "drafter_switched_off" not in plain
+    assert trie["drafter_switched_off"].startswith("in 1 of 1 answers: ")
+    assert "out of guesses" in trie["drafter_switched_off"]
 
 
 @pytest.mark.parametrize("method", ["tree", "trie@", "trie@many", "hf-generate@3", "@4", "blend@1025"])
