@@ -202,7 +202,7 @@ def report(
     ),
     python_mb: Annotated[
         int, typer.Option(min=1, help="How much of the installed Python sources to make datastores of.")
-    ] = 30,
+    ] = 4,
     model: ModelOption = None,
     profile: ProfileOption = None,
 ) -> None:
