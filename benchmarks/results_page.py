@@ -26,7 +26,8 @@ alone (target-guided simulation; the prefill's token is not counted). Each cell 
 draft nodes, and in brackets the nodes that were really drafted. The two oracles know the answer and copy its best
 continuation: `oracle` from where the last token stands, `oracle-jump` from anywhere.
 
-`blend` is cross-fitted: neither its numbers nor its phrase stores have seen the answers of the fold that is replayed.
+`blend` is cross-fitted: neither its numbers nor its phrase stores have seen the answers of the fold that is replayed,
+nor other turns of their conversations ([figures.json]({figures}) lists the folds).
 `blend-cold` has empty phrase stores, as in a first question about texts that nobody has indexed.
 """
 
@@ -61,7 +62,7 @@ def render(results: Results, plots: Mapping[str, Path], page: Path, command: str
         part.strip() + "\n"
         for part in (
             HEAD.format(command=command, conditions=_conditions(results["conditions"])),
-            SIMULATED,
+            SIMULATED.format(figures=os.path.relpath(plots["nodes"].with_name("figures.json"), page.parent)),
             *(_simulated(one) for one in results["simulate"]),
             _image(links["nodes"], "Tokens per step against draft nodes per step"),
             RELIABILITY,
@@ -121,11 +122,7 @@ def _best(simulated: Mapping[str, Any]) -> str:
         lines = [one for one in simulated["lines"] if one["max_nodes"] == budget and one["drafter"] not in ORACLES]
         first, second = sorted(lines, key=lambda line: -line["tokens_per_step"])[:2]
         said.append(f"{budget} nodes: `{first['drafter']}`, then `{second['drafter']}`")
-    return f"Ahead at {'; '.join(said)}. Folds: {_folds(simulated['folds'])}."
-
-
-def _folds(folds: Sequence[Sequence[int]]) -> str:
-    return "; ".join(" ".join(map(str, fold)) for fold in folds)
+    return f"Ahead at {'; '.join(said)}."
 
 
 def _reliability(simulated: Mapping[str, Any]) -> str:

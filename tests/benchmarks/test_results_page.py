@@ -80,7 +80,7 @@ def test_the_page_holds_every_figure_and_links_every_plot(results: dict[str, Any
         "| `blend` | 4.000 (4) | 4.000 (8) | 4.000 (16) | 4.000 (32) | 0.9 | 0.3 | 0.5 |",
         "| `oracle` | 5.000 |",
         "Ahead at 8 nodes: `blend`, then `blend-cold`",
-        "Folds: 0 1; 2.",
+        "[figures.json](results/figures.json) lists the folds",
         "Expected calibration error: `blend-cold` 0.0123, `blend` 0.0123",
         "the first 2 questions of each file, at most 9 new tokens",
         "### prompts.jsonl, float32",
