@@ -57,6 +57,7 @@ class Engine(Loaded):
         self._budgets: dict[str, NodeBudget] = {}
         self._drafters = KeptDrafters(self._new_drafter)
         self._counts: dict[str, NgramCounts] = {}
+        self._checked = False
 
     @functools.cached_property
     def _answers(self) -> AnswerCache:
@@ -85,6 +86,13 @@ class Engine(Loaded):
         if drafter not in self._budgets:
             self._budgets[drafter] = AdaptiveNodes(self.verify_times, Acceptance(drafter in CALIBRATED))
         return self._budgets[drafter]
+
+    def _check_verify_times(self) -> None:
+        """Measure again, once, what a busy machine disturbed: drafting would look too dear for ever."""
+        if not self._checked and "verify_times" in vars(self) and self.verify_times.disturbed:
+            self._checked = True
+            self.forget_verify_times()
+            self._budgets.clear()
 
     def load(self) -> None:
         """Load every model now, so that the first question does not wait."""
@@ -213,6 +221,7 @@ class Engine(Loaded):
                     yield state
             finally:  # whoever asks stops reading, or the question is refused: what was learned before is kept
                 self._drafters.put_back(person, folder, drafter, guessing)
+                self._check_verify_times()
             if namespace is not None and state.finished in REUSABLE:
                 self._answers.add(namespace, question, state.text)
 

@@ -15,7 +15,7 @@ from app.devices import choose_device, choose_dtype, default_max_nodes
 from app.models import Say, resolve_model
 from app.prompt import PromptWriter
 from app.settings import Paths, Settings, paths
-from app.verify_costs import costs_key, load_costs
+from app.verify_costs import Key, costs_key, forget_costs, load_costs
 from decoding.blend.token_table import TokenTable, read_table
 from decoding.drafters import NEEDS_DRAFT_MODEL, Resources, check_drafter
 from decoding.tokenizer_hash import tokenizer_hash
@@ -140,9 +140,17 @@ class Loaded:
 
     @functools.cached_property
     def verify_times(self) -> VerifyTimes:
-        """What verifying costs; measured at most once, with the target's cache for itself: ask for it while no answer
-        is being written."""
-        key = costs_key(
+        """What verifying costs; measured with the target's cache for itself: ask for it while no answer is being
+        written."""
+        return VerifyTimes(load_costs(self.paths.verify_costs, self._costs_key, self.target, self._say))
+
+    def forget_verify_times(self) -> None:
+        """Have them measured again when they are next asked for."""
+        forget_costs(self.paths.verify_costs, self._costs_key)
+        vars(self).pop("verify_times", None)
+
+    @property
+    def _costs_key(self) -> Key:
+        return costs_key(
             self.profile.model, self.model_folder, self.target, self.device, self.dtype_name, self.max_nodes
         )
-        return VerifyTimes(load_costs(self.paths.verify_costs, key, self.target, self._say))

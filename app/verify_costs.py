@@ -1,11 +1,13 @@
 """Keeps measured verify times: measured once per model, number format and machine, then read from the cache folder.
 
-Whatever a file holds that is not a measurement of exactly this model on exactly this machine is measured again.
+Whatever a file holds that is not a measurement of exactly this model on exactly this machine is measured again, and so
+is a measurement that a busy machine has disturbed, once passes turn out to be much faster.
 How times are measured is the concern of `decoding.verify_costs`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -48,8 +50,7 @@ def load_costs(folder: Path, key: Key, target: TargetModel, say: Say) -> VerifyC
 
     Measuring takes some seconds and drops what the target's cache held.
     """
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    path = folder / f"{digest[:16]}.json"
+    path = _path(folder, key)
     if known := _read(path, key):
         return known
     say("Measuring verify times (once for this model on this machine)")
@@ -61,6 +62,17 @@ def load_costs(folder: Path, key: Key, target: TargetModel, say: Say) -> VerifyC
     except OSError as error:
         logger.warning("verify times cannot be kept and will be measured again: %s", error)
     return costs
+
+
+def forget_costs(folder: Path, key: Key) -> None:
+    """Have them measured again when they are next needed."""
+    with contextlib.suppress(OSError):  # then they are forgotten another time
+        _path(folder, key).unlink()
+
+
+def _path(folder: Path, key: Key) -> Path:
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return folder / f"{digest[:16]}.json"
 
 
 def _read(path: Path, key: Key) -> VerifyCosts | None:

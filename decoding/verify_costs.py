@@ -27,6 +27,7 @@ ROUNDS = 5
 PACE_RATE = 0.2  # weight of the newest pass in the machine's pace
 BIAS_RATE = 0.05  # and in what sets a size apart from the others
 FORGET = 0.995  # a size not seen for some hundred passes is believed to cost what was measured
+DISTURBED = math.log(2)  # passes that are twice as fast as measured: the machine was busy then
 SURPRISE = math.log(2)  # a pass counts as at most twice as slow, or fast, as expected
 
 
@@ -117,6 +118,11 @@ class VerifyTimes:
         """Believe the measurement again."""
         self._pace = 0.0
         self._bias = [0.0] * len(self.costs.nodes)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether passes are so much faster now that the measurement must have been disturbed, and says little."""
+        return self._pace < -DISTURBED
 
     def at(self, nodes: int) -> float:
         """Seconds of a pass with this many nodes."""

@@ -9,11 +9,12 @@ import pytest
 
 from app.devices import default_max_nodes
 from app.engine import Engine
+from app.indexing import index_files
 from app.settings import Paths, load_settings
 from app.verify_costs import Key, costs_key, load_costs
 from decoding.budget import AdaptiveNodes
 from decoding.verify_costs import VerifyCosts
-from tests.app.tiny_models import write_llama
+from tests.app.tiny_models import write_bge_m3, write_llama
 from tests.decoding.tiny import tiny_target
 
 
@@ -131,3 +132,24 @@ def test_max_nodes_is_by_device_and_lower_where_all_of_them_are_always_verified(
 def test_a_max_nodes_that_was_set_holds_with_either_budget(tmp_path: Path, said: list[str]) -> None:
     for node_budget in ("adaptive", "fixed"):
         assert engine(tmp_path, said, max_nodes=5, node_budget=node_budget).max_nodes == 5
+
+
+def test_times_that_a_busy_machine_disturbed_are_measured_again_once(tmp_path: Path, said: list[str]) -> None:
+    encoder = str(write_bge_m3(tmp_path / "encoder"))
+    made = engine(tmp_path, said, profile="gpu", encoder=encoder, reranker="none", max_new_tokens=30)
+    (tmp_path / "notes.txt").write_text("the lambda is a function.\n\n" * 20)
+    folder = made.paths.indexes / "notes"
+    index_files(made, folder, [tmp_path / "notes.txt"])
+    made.load()
+    file = file_of(tmp_path)
+    for _ in range(2):
+        kept = json.loads(file.read_text())
+        file.write_text(json.dumps(kept | {"seconds": [1000.0 * second for second in kept["seconds"]]}))
+        vars(made).pop("verify_times")
+        made._budgets.clear()
+        list(made.ask("what is lambda?", folder))
+        if not file.exists():
+            made.load()
+    measured = [line for line in said if "Measuring" in line]
+    assert len(measured) == 2
+    assert min(json.loads(file.read_text())["seconds"]) > 0.1  # the second time it is believed
