@@ -115,14 +115,15 @@ class Loaded:
         return read_table(self.tokenizer, self.target.vocabulary)
 
     @functools.cached_property
-    def _tokenizer_hash(self) -> str:
+    def tokenizer_hash(self) -> str:
+        """Names the target model's tokenizer: what datastores are checked by."""
         return tokenizer_hash(self.tokenizer)
 
     def resources(self, drafter: str) -> Resources:
         """What the drafter of that name needs; a draft model is loaded only for one that does."""
         needed = drafter in NEEDS_DRAFT_MODEL and self.settings.draft_model
         return Resources(
-            self._tokenizer_hash if self._datastore else "",
+            self.tokenizer_hash if self._datastore else "",
             self._datastore,
             self.draft_model if needed else None,
             self._token_table if drafter == "blend" else None,

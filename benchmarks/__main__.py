@@ -173,16 +173,12 @@ def fit(
 ) -> None:
     """Fit the blend drafter's numbers to recorded answers, and write the JSON file that ships."""
     from benchmarks.fitting import fit as fit_scorer
-    from benchmarks.recorded import read_recorded
+    from benchmarks.recorded import read_recorded, text_encoder
     from decoding.blend.scorer import SHIPPED, save_scorer
     from decoding.blend.token_table import read_table
 
     read = make_engine(model=tokenizer).tokenizer
-    examples = [
-        example
-        for path in data
-        for example in read_recorded(path, lambda t: read(t, add_special_tokens=False).input_ids)
-    ]
+    examples = [example for path in data for example in read_recorded(path, text_encoder(read))]
     target = out_file or SHIPPED
     out.print(f"Fitting to {len(examples)} answers; this takes about ten seconds per hundred.")
     scorer = fit_scorer(examples, read_table(read, len(read)))

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.conditions import conditions
 from benchmarks.fitting import folds
 from benchmarks.python_sources import read_sources
-from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.recorded import Recorded, read_recorded, text_encoder
 from benchmarks.simulate import Replayed, replay
 from decoding.drafter import Drafter
 from decoding.drafters.crest import CrestDrafter
@@ -76,9 +76,7 @@ def run(
 ) -> dict[str, Any]:  # fmt: skip
     """Stores of every size and what they are worth. Raises SettingError for too few answers."""
 
-    def encode(text: str) -> list[int]:
-        return list(tokenizer(text, add_special_tokens=False).input_ids)
-
+    encode = text_encoder(tokenizer)
     corpora: list[tuple[str, list[Division]]] = [(answers.name, _turns(read_recorded(answers, encode), answers))]
     about: dict[str, Any] = {"data": answers.name, "folds": FOLDS, "max_nodes": max_nodes}
     if python_sources:

@@ -19,7 +19,6 @@ from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters import DRAFTERS, make_drafter
 from decoding.hf_target import HuggingFaceTarget
 from decoding.loop import DecodeRequest
-from decoding.tokenizer_hash import tokenizer_hash
 from indexes.errors import SettingError
 from retrieval.indexing import Progress
 
@@ -85,7 +84,7 @@ class Ours:
 def _ours(engine: Engine, name: str, nodes: int | None, datastore: Path | None) -> Ours:
     resources = engine.resources(name)
     if datastore:
-        resources = replace(resources, datastore=datastore, tokenizer_hash=tokenizer_hash(engine.tokenizer))
+        resources = replace(resources, datastore=datastore, tokenizer_hash=engine.tokenizer_hash)
     budget = engine.node_budget(name) if nodes is None else None
     return Ours(engine.target, make_drafter(name, resources), budget, nodes)
 

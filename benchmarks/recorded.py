@@ -31,6 +31,15 @@ class Recorded:
         return DraftRequest(tuple(token for one in self.references for token in one.tokens), self.references)
 
 
+def text_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
+    """Encodes a text alone, without special tokens."""
+
+    def encode(text: str) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False).input_ids)
+
+    return encode
+
+
 def read_recorded(path: Path, encode: Callable[[str], Sequence[int]]) -> list[Recorded]:
     """LLMA's form (query, docs, result.text) or MT-Bench answers (choices[0].turns, which may copy from earlier turns).
 

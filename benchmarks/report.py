@@ -10,11 +10,10 @@ from typing import Any
 from app.engine import Engine
 from benchmarks import datastore_sizes, decode
 from benchmarks.conditions import conditions
-from benchmarks.recorded import Recorded, read_recorded
+from benchmarks.recorded import Recorded, read_recorded, text_encoder
 from benchmarks.simulate import figures, run
 from benchmarks.simulation import BLENDS, ORACLES, REPLAYABLE, Simulation, fitted_on, recorded_beside
 from decoding.drafters.ngram_trie import NgramTrieDrafter
-from decoding.tokenizer_hash import tokenizer_hash
 from indexes.crest_build import build_crest
 from indexes.errors import SettingError
 from indexes.suffix_array import build_rest
@@ -45,7 +44,7 @@ def collect(
     """Run everything, decoding with each engine."""
     tokenizer = engines[0].tokenizer
     simulated = [_simulated(tokenizer, data / name, progress) for name in RECORDED]
-    rag = read_recorded(data / RAG, lambda text: tokenizer(text, add_special_tokens=False).input_ids)
+    rag = read_recorded(data / RAG, text_encoder(tokenizer))
     return {
         "conditions": conditions(model=engines[0].profile.model),
         "simulate": simulated,
@@ -94,18 +93,18 @@ def _decoded(
 ) -> list[dict[str, Any]]:
     """Each kind of prompt with every method that needs no second model; REST and CREST draft from MT-Bench answers."""
     with tempfile.TemporaryDirectory() as folder:
-        stores = _answer_stores(engine.tokenizer, data / ANSWERS, Path(folder))
+        stores = _answer_stores(engine, data / ANSWERS, Path(folder))
         return [
             decode.run(engine, data / name, None, METHODS, questions, 0, max_new_tokens, progress, datastores=stores)
             for name in PROMPTS
         ]
 
 
-def _answer_stores(tokenizer: Any, answers: Path, folder: Path) -> dict[str, Path]:
+def _answer_stores(engine: Engine, answers: Path, folder: Path) -> dict[str, Path]:
     """Datastores of the first turns of recorded answers."""
-    read = read_recorded(answers, lambda text: tokenizer(text, add_special_tokens=False).input_ids)
+    read = read_recorded(answers, text_encoder(engine.tokenizer))
     texts = [example.answer for example in read if not example.references]
     build: dict[str, Callable[..., None]] = {"rest": build_rest, "crest": build_crest}
     for kind, write in build.items():
-        write(folder / kind, texts, tokenizer_hash(tokenizer), len(tokenizer))
+        write(folder / kind, texts, engine.tokenizer_hash, len(engine.tokenizer))
     return {kind: folder / kind for kind in build}

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.conditions import conditions
 from benchmarks.fitting import fit, folds, stores
-from benchmarks.recorded import Recorded, holds_answers, read_recorded
+from benchmarks.recorded import Recorded, holds_answers, read_recorded, text_encoder
 from benchmarks.simulate import BINS, Oracle, Replayed, calibration_error, figures, replay, run
 from decoding.blend.scorer import Scorer
 from decoding.blend.token_table import TokenTable, read_table
@@ -36,10 +36,7 @@ class Simulation:
     """Recorded answers of one file, and whatever blend was fitted to for each of their folds, fitted once."""
 
     def __init__(self, tokenizer: Any, data: Path, fit_on: Sequence[Path], progress: Progress) -> None:
-        def encode(text: str) -> list[int]:
-            tokens: list[int] = tokenizer(text, add_special_tokens=False).input_ids
-            return tokens
-
+        encode = text_encoder(tokenizer)
         self.data = data
         self.examples = read_recorded(data, encode)
         if len(self.examples) < FOLDS:
