@@ -15,6 +15,7 @@ from decoding.causal_draft_model import READ_ROWS, CausalDraftModel
 from decoding.draft_model import check_same_vocabulary
 from decoding.drafters.draft_model import DraftModelDrafter
 from decoding.hf_target import HuggingFaceTarget
+from decoding.target import TargetModel
 from decoding.tree import EMPTY, DraftTree, chain, make_tree
 from indexes.errors import PromptTooLongError, SettingError
 from tests.decoding.drafting import started
@@ -24,7 +25,7 @@ from tests.decoding.tiny import ARCHITECTURES, CONTEXT, GQA, VOCABULARY, prompt_
 TREE = make_tree([3, 4, 5, 6], [-1, 0, -1, 1])
 
 
-def fresh_choices(target: HuggingFaceTarget, text: Sequence[int], tree: DraftTree) -> list[int]:
+def fresh_choices(target: TargetModel, text: Sequence[int], tree: DraftTree) -> list[int]:
     """The greedy token after the text and after each node, each path read from the beginning."""
     return [int(target.prefill([*text, *path]).argmax()) for path in [(), *paths(tree)]]
 

@@ -19,6 +19,7 @@ from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDraft
 from tests.decoding.tiny import (
     ANSWER,
     ARCHITECTURES,
+    LEAN,
     copied_request,
     emitted,
     events,
@@ -27,7 +28,7 @@ from tests.decoding.tiny import (
     tiny_model,
 )
 
-every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
+every_architecture = pytest.mark.parametrize("name", ARCHITECTURES | LEAN)
 SEEDS = st.integers(0, 2)
 # Seconds of passes with 0, 1, 2, 4 and 40 nodes, which make drafting free, impossible, or pay for a few nodes only.
 COSTS = st.one_of(
@@ -39,7 +40,7 @@ COSTS = st.one_of(
 @every_architecture
 @pytest.mark.parametrize("seed", [0, 1])
 def test_plain_decoding_gives_what_transformers_generates_with_eager_attention(name: str, seed: int) -> None:
-    model = tiny_model(*ARCHITECTURES[name])
+    model = tiny_model(*(ARCHITECTURES | LEAN)[name])
     prompt = torch.tensor([prompt_tokens(seed)])
     made = model.generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=ANSWER, do_sample=False, pad_token_id=0

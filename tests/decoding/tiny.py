@@ -13,6 +13,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters.plain import PlainDrafter
 from decoding.hf_target import HuggingFaceTarget
+from decoding.lean.shape import read_shape
+from decoding.lean.torch_target import LeanTarget
+from decoding.lean.weights import read_weights
 from decoding.loop import DecodeRequest, Finished, Step, decode, never
 
 VOCABULARY = 64
@@ -51,6 +54,9 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma3": ("gemma3_text", HALF | MIXED),
 }
 
+# What the lean forward pass computes too: the same models under other names.
+LEAN = {f"lean {name}": ARCHITECTURES[name] for name in ("llama", "qwen2", "qwen3", "mistral")}
+
 
 def tiny_model(kind: str, config: dict[str, Any], attention: str = "eager") -> Any:
     """A model in float64; the same weights every time."""
@@ -59,10 +65,16 @@ def tiny_model(kind: str, config: dict[str, Any], attention: str = "eager") -> A
     return made.double().eval()
 
 
+def lean_target(model: Any) -> LeanTarget:
+    """The lean target with the weights of a transformers model."""
+    shape = read_shape(model.config)
+    return LeanTarget(shape, read_weights(shape, model.state_dict(), model.config, model.dtype, model.device))
+
+
 @functools.cache
-def tiny_target(name: str) -> HuggingFaceTarget:
+def tiny_target(name: str) -> HuggingFaceTarget | LeanTarget:
     """The target model of an architecture; its cache is shared, as between the answers of an application."""
-    return HuggingFaceTarget(tiny_model(*ARCHITECTURES[name]))
+    return lean_target(tiny_model(*LEAN[name])) if name in LEAN else HuggingFaceTarget(tiny_model(*ARCHITECTURES[name]))
 
 
 def prompt_tokens(seed: int, length: int = 20) -> tuple[int, ...]:
