@@ -28,6 +28,7 @@ from app.options import (
     RerankerOption,
     SampleTopKOption,
     SeedOption,
+    TargetOption,
     TemperatureOption,
     TopKOption,
     TopPOption,
@@ -69,6 +70,7 @@ def ask(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    target: TargetOption = None,
     temperature: TemperatureOption = None,
     top_p: TopPOption = None,
     sample_top_k: SampleTopKOption = None,
@@ -81,7 +83,7 @@ def ask(
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
@@ -187,6 +189,7 @@ def chat(
     reranker: RerankerOption = None,
     device: DeviceOption = None,
     dtype: DtypeOption = None,
+    target: TargetOption = None,
     temperature: TemperatureOption = None,
     top_p: TopPOption = None,
     sample_top_k: SampleTopKOption = None,
@@ -198,7 +201,7 @@ def chat(
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip

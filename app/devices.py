@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from decoding.lean.cpu_tiles import multiplies_bf16
+from decoding.targets import NUMBER_FORMATS
 from indexes.errors import SettingError
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def choose_device(wanted: str) -> str:
@@ -23,19 +23,20 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
-def choose_dtype(wanted: str, device: str) -> torch.dtype:
-    """`wanted`, or for "auto" float32 on the CPU and 16 bits on a GPU. Raises SettingError.
+def choose_dtype(wanted: str, device: str, exact: bool) -> str:
+    """The number format: `wanted`, or for "auto" 16 bits where that changes no answer. Raises SettingError.
 
-    In bfloat16 a pass over one token and a pass over a tree differ in the last bits, and greedy answers drift apart;
-    on the CPU drafting keeps its promise of the very same words by default, and bfloat16 is there for speed.
+    On a GPU that is bfloat16. On a CPU it is bfloat16 if the kernels are `exact` in it and the processor multiplies it;
+    elsewhere a pass over one token and a pass over a tree differ in the last bits, and greedy answers drift apart, so
+    it is float32.
     """
     if wanted != "auto":
-        if wanted not in DTYPES:
-            raise SettingError(f"unknown dtype {wanted!r}; choose auto, {', '.join(DTYPES)}")
-        return DTYPES[wanted]
+        if wanted not in NUMBER_FORMATS:
+            raise SettingError(f"unknown dtype {wanted!r}; choose auto, {', '.join(NUMBER_FORMATS)}")
+        return wanted
     if device.startswith("cuda"):
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-    return torch.float32
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    return "bfloat16" if device == "cpu" and exact and multiplies_bf16() else "float32"
 
 
 def default_max_nodes(device: str, adaptive: bool) -> int:

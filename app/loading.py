@@ -24,7 +24,7 @@ from indexes.errors import ModelError
 
 if TYPE_CHECKING:
     from decoding.draft_model import DraftModel
-    from decoding.hf_target import HuggingFaceTarget
+    from decoding.target import TargetModel
     from retrieval.encoders import Encoder
     from retrieval.rerankers import CrossEncoderReranker
 
@@ -53,16 +53,20 @@ class Loaded:
         # an unknown name is refused now, not after the models are loaded
         check_drafter(settings.drafter, Resources(datastore=self._datastore), settings.draft_model is not None)
         self.device = choose_device(settings.device)
-        self.dtype = choose_dtype(settings.dtype, self.device)
+        choose_dtype(settings.dtype, self.device, False)  # an unknown one is refused now, too
         default = default_max_nodes(self.device, settings.node_budget == "adaptive")
         self.max_nodes = default if settings.max_nodes is None else settings.max_nodes
         self._say = say
         self._loading = threading.RLock()
 
-    @property
+    @functools.cached_property
     def dtype_name(self) -> str:
         """The target model's number format, as in settings."""
-        return str(self.dtype).removeprefix("torch.")
+        from decoding.targets import GENERAL, takes_kernels
+
+        wanted = self.settings.dtype
+        exact = wanted == "auto" and self.settings.target != GENERAL and takes_kernels(self.model_folder)
+        return choose_dtype(wanted, self.device, exact)
 
     def _resolve(self, model_id: str) -> Path:
         return resolve_model(model_id, self.paths.models, self._say)
@@ -92,23 +96,23 @@ class Loaded:
         return _load_tokenizer(self.model_folder)
 
     @functools.cached_property
-    def target(self) -> HuggingFaceTarget:
+    def target(self) -> TargetModel:
         """The target model."""
-        from decoding.hf_target import HuggingFaceTarget, load_hf_model
+        from decoding.targets import load_target
 
-        return HuggingFaceTarget(load_hf_model(self.model_folder, self.device, self.dtype))
+        return load_target(self.model_folder, self.device, self.dtype_name, self.settings.target)
 
     @functools.cached_property
     def draft_model(self) -> DraftModel:
         """The small model of some drafters. Raises SettingError if its vocabulary is not the target model's."""
         from decoding.causal_draft_model import CausalDraftModel
         from decoding.draft_model import check_same_vocabulary
-        from decoding.hf_target import HuggingFaceTarget, load_hf_model
+        from decoding.targets import load_target
 
         name = self.settings.draft_model or ""
         folder = self._resolve(name)
         check_same_vocabulary(self.profile.model, self.tokenizer, name, _load_tokenizer(folder))
-        return CausalDraftModel(HuggingFaceTarget(load_hf_model(folder, self.device, self.dtype)))
+        return CausalDraftModel(load_target(folder, self.device, self.dtype_name))
 
     @functools.cached_property
     def _token_table(self) -> TokenTable:

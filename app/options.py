@@ -11,7 +11,10 @@ ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a
 EncoderOption = Annotated[str | None, typer.Option(help="The encoder of questions and passages: a hub id or a folder.")]
 RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none, or a hub id or folder.")]
 DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
-DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16, float16 or int8 (8-bit weights).")]
+TargetOption = Annotated[
+    str | None, typer.Option(help="auto (default: the fast one that fits), lean, or general (transformers' own).")
+]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
 DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]

@@ -73,6 +73,7 @@ class Settings(BaseSettings):
     chunk_chars: int | None = Field(default=None, ge=100, le=20_000)
     device: str = "auto"
     dtype: str = "auto"
+    target: Literal["auto", "lean", "general"] = "auto"
     drafter: str = "blend"
     datastore: str | None = None
     draft_model: str | None = None

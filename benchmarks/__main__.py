@@ -12,7 +12,15 @@ import typer
 from rich.table import Table
 
 from app.command_line import make_engine, run_cli
-from app.options import DatastoreOption, DraftModelOption, DtypeOption, JsonOption, ModelOption, ProfileOption
+from app.options import (
+    DatastoreOption,
+    DraftModelOption,
+    DtypeOption,
+    JsonOption,
+    ModelOption,
+    ProfileOption,
+    TargetOption,
+)
 from app.terminal import out, progress_bars
 from indexes.errors import SettingError
 
@@ -63,6 +71,7 @@ def decode(
     max_new_tokens: TokensOption = 128,
     max_nodes: NodesOption = None,
     dtype: DtypeOption = None,
+    target: TargetOption = None,
     model: ModelOption = None,
     draft_model: DraftModelOption = None,
     datastore: DatastoreOption = None,
@@ -73,8 +82,14 @@ def decode(
     from benchmarks import decode as benchmark
 
     engine = make_engine(
-        dtype=dtype, model=model, draft_model=draft_model, datastore=datastore, profile=profile, max_nodes=max_nodes
-    )
+        dtype=dtype,
+        target=target,
+        model=model,
+        draft_model=draft_model,
+        datastore=datastore,
+        profile=profile,
+        max_nodes=max_nodes,
+    )  # fmt: skip
     with progress_bars() as progress:
         names = [name.strip() for name in methods.split(",") if name.strip()]
         result = benchmark.run(engine, data, data_format, names, limit, skip, max_new_tokens, progress, runs)
@@ -89,7 +104,8 @@ def identity(
     limit: LimitOption = None,
     max_new_tokens: TokensOption = 128,
     max_nodes: NodesOption = None,
-    dtype: DtypeOption = "float32",
+    dtype: DtypeOption = None,
+    target: TargetOption = None,
     model: ModelOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
@@ -97,7 +113,7 @@ def identity(
     """Compare drafted answers with plain ones, token for token; exit code 1 if any differs."""
     from benchmarks import identity as benchmark
 
-    engine = make_engine(dtype=dtype, model=model, profile=profile, max_nodes=max_nodes)
+    engine = make_engine(dtype=dtype, target=target, model=model, profile=profile, max_nodes=max_nodes)
     with progress_bars() as progress:
         names = [name.strip() for name in drafters.split(",") if name.strip()]
         result = benchmark.run(engine, data, data_format, names, limit, max_new_tokens, progress)

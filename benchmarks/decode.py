@@ -17,8 +17,8 @@ from benchmarks.replies import Answerer, Reply, load_peer, our_reply, transforme
 from decoding.budget import NodeBudget
 from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters import DRAFTERS, make_drafter
-from decoding.hf_target import HuggingFaceTarget
 from decoding.loop import DecodeRequest
+from decoding.target import TargetModel
 from indexes.errors import SettingError
 from retrieval.indexing import Progress
 
@@ -64,7 +64,7 @@ def answer_ways(
 class Ours:
     """One drafter for all questions, as one person would have it; `nodes` makes the budget a fixed one."""
 
-    target: HuggingFaceTarget
+    target: TargetModel
     drafter: Drafter
     budget: NodeBudget | None
     nodes: int | None
@@ -136,6 +136,7 @@ def run(
         model=engine.profile.model,
         device=engine.device,
         dtype=engine.dtype_name,
+        target=engine.target.kind,
     )
     plain = replies["plain"]
     return {"conditions": chosen, "methods": [_figures(method, replies[method], plain, runs) for method in methods]}

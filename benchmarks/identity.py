@@ -46,5 +46,6 @@ def run(
         model=engine.profile.model,
         device=engine.device,
         dtype=engine.dtype_name,
+        target=engine.target.kind,
     )
     return {"conditions": chosen, "drafters": list(lines.values())}

@@ -16,8 +16,9 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, StoppingCriteria
 
 from app.engine import Engine
 from decoding.drafter import Drafter
-from decoding.hf_target import HuggingFaceTarget
 from decoding.loop import DecodeRequest, Finished, Step, decode
+from decoding.target import TargetModel
+from decoding.targets import NUMBER_FORMATS
 
 Answerer = Callable[[DecodeRequest], "Reply"]
 
@@ -37,7 +38,7 @@ class Reply:
     drafter_error: str | None = None
 
 
-def our_reply(target: HuggingFaceTarget, drafter: Drafter, request: DecodeRequest) -> Reply:
+def our_reply(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> Reply:
     """Decode with one of our drafters; preparing it counts as time to the first token, as people feel it."""
     began = time.perf_counter()
     *events, ended = decode(target, drafter, request)
@@ -61,7 +62,9 @@ def our_reply(target: HuggingFaceTarget, drafter: Drafter, request: DecodeReques
 @functools.cache
 def load_peer(engine: Engine) -> PreTrainedModel:
     """The same weights as transformers loads them by default, for its own generation."""
-    model = AutoModelForCausalLM.from_pretrained(engine.model_folder, dtype=engine.dtype, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        engine.model_folder, dtype=NUMBER_FORMATS[engine.dtype_name], local_files_only=True
+    )
     return model.to(engine.device).eval()
 
 

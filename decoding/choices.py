@@ -54,6 +54,17 @@ class Choices:
         return token
 
 
+def _greedy(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
+    """The likeliest token of each row, and whether its logit is a finite number; one read from the device."""
+    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+        rows = logits.numpy()  # numpy's search uses one thread; torch's would go on spinning beside the next pass
+        likeliest = rows.argmax(axis=-1)
+        return likeliest.tolist(), np.isfinite(rows[np.arange(len(rows)), likeliest]).tolist()
+    largest, found = logits.max(dim=-1)
+    likely, sound = torch.stack([found, largest.isfinite()]).tolist()
+    return likely, sound
+
+
 @torch.inference_mode()
 def choose(
     logits: torch.Tensor,
@@ -67,10 +78,10 @@ def choose(
     `at_once` chooses for all rows together, with one host-device read. Otherwise a row is computed when it is looked
     up, which is the default on the CPU: sorting 33 rows for top_p costs more than a forward pass, and few are visited.
     """
-    largest, likeliest = logits.max(dim=-1)
     if sampling.greedy and sampling.repetition_penalty == 1:
-        likely, sound = torch.stack([likeliest, largest.isfinite()]).tolist()
+        likely, sound = _greedy(logits)
         return Choices(likely, lambda row: likely[row] if sound[row] else NO_TOKEN)
+    likeliest = logits.argmax(dim=-1)
     depth = np.concatenate([[0], depths(tree)])
     before = np.empty((len(depth), 0), np.int64) if sampling.repetition_penalty == 1 else read_before(tree, context)
 

@@ -52,6 +52,7 @@ class HuggingFaceTarget:
         self.context_limit = architecture.context_limit
         eos = model.generation_config.eos_token_id if model.generation_config else None
         self.stop_tokens = frozenset([eos] if isinstance(eos, int) else eos or [])
+        self.kind = "general, transformers' forward pass"
         check_reads_trees(self, architecture.name)
 
     @property

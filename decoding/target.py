@@ -18,6 +18,14 @@ class TargetModel(Protocol):
         """Number of token ids V."""
 
     @property
+    def stop_tokens(self) -> frozenset[int]:
+        """The tokens that end an answer, as the model's files say."""
+
+    @property
+    def kind(self) -> str:
+        """How it computes, for people who read figures."""
+
+    @property
     def context_limit(self) -> int:
         """The most tokens, prompt and answer together, that the model was made for."""
 

@@ -15,11 +15,14 @@ from numba import njit
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(fastmath: bool = False) -> Callable[[F], F]:
-    """Compile a function when it is first called. Its module must import the compiled functions that it calls."""
+def compiled(**options: Any) -> Callable[[F], F]:
+    """Compile a function when it is first called. Its module must import the compiled functions that it calls.
+
+    `options` are those of numba.njit.
+    """
 
     def decorate(function: F) -> F:
-        dispatcher: Any = njit(fastmath=fastmath)(function)
+        dispatcher: Any = njit(**options)(function)
         with contextlib.suppress(RuntimeError):  # no folder to keep it in: it is compiled in every process
             dispatcher.enable_caching()
             _forgive(dispatcher._cache)

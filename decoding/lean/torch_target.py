@@ -80,6 +80,7 @@ class LeanTarget:
         self.vocabulary = shape.vocabulary
         self.context_limit = shape.context_limit
         self.stop_tokens = shape.stop_tokens if stop_tokens is None else stop_tokens
+        self.kind = f"lean, PyTorch on {self._model.device.type}"
 
     @property
     def length(self) -> int:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoding.hf_target import HuggingFaceTarget, load_hf_model
+from decoding.lean.cpu_target import CpuLeanTarget
 from decoding.lean.torch_target import LeanTarget
 from decoding.tree import DraftTree, chain, limited, make_tree
 from indexes.errors import ModelError
@@ -30,7 +31,7 @@ every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
 PROMPT = prompt_tokens(0)
 
 
-def fresh(target: HuggingFaceTarget | LeanTarget, tokens: tuple[int, ...]) -> torch.Tensor:
+def fresh(target: HuggingFaceTarget | LeanTarget | CpuLeanTarget, tokens: tuple[int, ...]) -> torch.Tensor:
     return target.prefill(tokens).clone()
 
 

@@ -19,6 +19,7 @@ from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDraft
 from tests.decoding.tiny import (
     ANSWER,
     ARCHITECTURES,
+    KERNELS,
     LEAN,
     copied_request,
     emitted,
@@ -28,7 +29,7 @@ from tests.decoding.tiny import (
     tiny_model,
 )
 
-every_architecture = pytest.mark.parametrize("name", ARCHITECTURES | LEAN)
+every_architecture = pytest.mark.parametrize("name", [*ARCHITECTURES, *LEAN, *KERNELS])
 SEEDS = st.integers(0, 2)
 # Seconds of passes with 0, 1, 2, 4 and 40 nodes, which make drafting free, impossible, or pay for a few nodes only.
 COSTS = st.one_of(
@@ -37,7 +38,7 @@ COSTS = st.one_of(
 )
 
 
-@every_architecture
+@pytest.mark.parametrize("name", ARCHITECTURES | LEAN)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_plain_decoding_gives_what_transformers_generates_with_eager_attention(name: str, seed: int) -> None:
     model = tiny_model(*(ARCHITECTURES | LEAN)[name])
@@ -66,7 +67,7 @@ def test_drafts_from_a_reference_near_the_answer_are_accepted_and_save_passes(na
     assert len(steps) == ANSWER - sum(step.accepted for step in steps)
 
 
-@every_architecture
+@pytest.mark.parametrize("name", ARCHITECTURES | LEAN)
 def test_prompt_lookup_has_tokens_accepted_where_the_answer_stands_in_the_prompt(name: str) -> None:
     prompt = prompt_tokens(0) + plain_answer(name)[:30]
     steps, _ = events(name, make_drafter("prompt-lookup"), DecodeRequest(DraftRequest(prompt), 40))

@@ -19,6 +19,7 @@ from tests.decoding.hostile import FAILURES, FailingDrafter, Oracle, OracleDraft
 from tests.decoding.tiny import (
     ANSWER,
     ARCHITECTURES,
+    KERNELS,
     emitted,
     events,
     plain_answer,
@@ -26,7 +27,7 @@ from tests.decoding.tiny import (
     tiny_model,
 )
 
-every_architecture = pytest.mark.parametrize("name", ARCHITECTURES)
+every_architecture = pytest.mark.parametrize("name", [*ARCHITECTURES, *KERNELS])
 
 ALL = Sampling(temperature=1.5, top_p=0.9, top_k=30, min_p=0.02, repetition_penalty=1.2, seed=3)
 SETTINGS = {

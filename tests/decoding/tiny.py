@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.drafters.plain import PlainDrafter
 from decoding.hf_target import HuggingFaceTarget
+from decoding.lean.cpu_target import CpuLeanTarget
 from decoding.lean.shape import read_shape
 from decoding.lean.torch_target import LeanTarget
 from decoding.lean.weights import read_weights
@@ -58,6 +59,15 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
 LEAN = {f"lean {name}": ARCHITECTURES[name] for name in ("llama", "qwen2", "qwen3", "mistral")}
 
 
+# The CPU's kernels in each number format. Their vectors want wider heads; the vocabulary is no multiple of 32.
+WIDE = GQA | {"hidden_size": 64, "head_dim": 32, "intermediate_size": 96}
+KERNELS = {
+    "kernels, float32": ("llama", WIDE, "float32"),
+    "kernels, bfloat16": ("qwen2", WIDE, "bfloat16"),
+    "kernels, int8": ("qwen3", WIDE, "int8"),
+}
+
+
 def tiny_model(kind: str, config: dict[str, Any], attention: str = "eager") -> Any:
     """A model in float64; the same weights every time."""
     torch.manual_seed(7)
@@ -71,9 +81,19 @@ def lean_target(model: Any) -> LeanTarget:
     return LeanTarget(shape, read_weights(shape, model.state_dict(), model.config, model.dtype, model.device))
 
 
+def kernel_target(model: Any, number_format: str, threads: int | None = None) -> CpuLeanTarget:
+    """The target on the CPU's kernels with the weights of a transformers model."""
+    shape = read_shape(model.config)
+    weights = read_weights(shape, model.state_dict(), model.config, torch.float32, "cpu")
+    return CpuLeanTarget(shape, weights, number_format, threads=threads)
+
+
 @functools.cache
-def tiny_target(name: str) -> HuggingFaceTarget | LeanTarget:
+def tiny_target(name: str) -> HuggingFaceTarget | LeanTarget | CpuLeanTarget:
     """The target model of an architecture; its cache is shared, as between the answers of an application."""
+    if name in KERNELS:
+        kind, config, number_format = KERNELS[name]
+        return kernel_target(tiny_model(kind, config), number_format, threads=2)
     return lean_target(tiny_model(*LEAN[name])) if name in LEAN else HuggingFaceTarget(tiny_model(*ARCHITECTURES[name]))
 
 

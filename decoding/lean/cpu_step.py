@@ -1,0 +1,285 @@
+"""One forward pass on a CPU as one compiled function, run by several threads at once.
+
+The pass is a row of stages (norm, product, rotation, attention, ...), each cut into tasks. Threads take tasks by
+counting up, and wait at a stage's end only for tasks that another one has begun: a thread that the system runs late, or
+not at all, delays nobody. Who computes a task, and how many rows a pass has, changes no bit of any result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decoding.lean.cpu_attention import attend, store, store_key, store_value
+from decoding.lean.cpu_primitives import fetch, fetch_add, give_way, relax
+from decoding.lean.cpu_rows import activated, normed, rotated, store_bf16, store_floats, store_int8
+from decoding.lean.cpu_tiles import BF16, COLUMNS, GROUP, INT8, MOST_ROWS, PANEL_STEP, multiply
+from indexes.compiled import compiled
+
+Array = Any
+
+STAGES = 10  # per layer; then one norm and the head
+(NORM, QKV, ROTATE, ATTEND, GATHER, OUT, MLP_NORM, GATE_UP, ACTIVATE, DOWN) = range(STAGES)
+LAST_STAGES = 2
+TASKS_PER_THREAD = 4  # of a product: more than one, so that threads finish together
+ROWS_PER_TASK = 8
+COUNTER = 16  # int64s per stage: taken at 0, done at 8, so that they lie on lines of their own
+PATIENCE = 2000  # turns of a waiting loop before the thread gives way
+_PAIR, _FOUR = GROUP[BF16], GROUP[INT8]
+
+
+class Sizes(NamedTuple):
+    """A model's sizes; kind is the number format of its products."""
+
+    kind: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    width: int
+    intermediate: int
+    qk_norm: bool
+    epsilon: np.float32
+    scale: np.float32
+
+
+class Packed(NamedTuple):
+    """Weights: matrices (layers, bytes) in panels, vectors (layers, n) in float32; `head` (bytes,), `norm` (H,).
+
+    cos, sin  (C, D) float32
+    """
+
+    input_norm: Array
+    qkv: Array
+    qkv_bias: Array
+    q_norm: Array
+    k_norm: Array
+    out: Array
+    out_bias: Array
+    mlp_norm: Array
+    gate_up: Array
+    gate_up_bias: Array
+    down: Array
+    down_bias: Array
+    norm: Array
+    head: Array
+    cos: Array
+    sin: Array
+
+
+class Rows(NamedTuple):
+    """What a pass works on, for R rows at most.
+
+    state     (R, H) float32: the residual stream
+    left      (R, bytes) rows in the products' format, and `units` (R,) what an int8 step is worth
+    wide      (R, n) float32: what products give
+    queries   (KV, R, G, D) in the cache's format
+    attended  (R, KV, G, D) float32
+    line      (threads, n) float32, and further memory of each thread's own for attention
+    """
+
+    state: Array
+    left: Array
+    units: Array
+    wide: Array
+    queries: Array
+    attended: Array
+    line: Array
+    scores: Array
+    weights: Array
+    sums: Array
+    totals: Array
+    gathered: Array
+
+
+class Pass(NamedTuple):
+    """One pass: its rows' places in the text and in the draft tree.
+
+    first      slots of the cache before it
+    positions  (R,) rows of cos and sin
+    paths      (R, most) the rows from the root to each row, at their depths
+    depths     (R,)
+    logits     (n, V) float32, for the last n rows
+    """
+
+    first: int
+    positions: Array
+    paths: Array
+    depths: Array
+    logits: Array
+
+
+@compiled()
+def _put(kind, line, row, left, units) -> None:
+    """Store a float32 line as a row of the products' format."""
+    if kind == INT8:
+        units[row] = store_int8(line, left[row, : len(line)])
+    elif kind == BF16:
+        store_bf16(line, left[row, : _PAIR * len(line)].view(np.uint16))
+    else:
+        store_floats(line, left[row, : _FOUR * len(line)].view(np.float32))
+
+
+@compiled()
+def _product(kind, rows, left, units, depth, packed, biases, part, parts, out) -> None:
+    """Add to `out` (R, n) the rows times a part of the panels in `packed`, and the biases if there are any."""
+    group = _FOUR if kind == INT8 else (_PAIR if kind == BF16 else 1)
+    steps = depth // group
+    bytes_each = steps * PANEL_STEP + (8 * COLUMNS if kind == INT8 else 0)
+    panels = len(packed) // bytes_each
+    for panel in range(panels * part // parts, panels * (part + 1) // parts):
+        columns = out[:rows, panel * COLUMNS : (panel + 1) * COLUMNS]
+        if len(biases):
+            columns += biases[panel * COLUMNS : (panel + 1) * COLUMNS]
+        multiply(
+            kind, rows, left.ctypes.data, left.shape[1], units.ctypes.data, packed.ctypes.data + panel * bytes_each,
+            PANEL_STEP, steps, columns.ctypes.data, 4 * out.shape[1],
+        )  # fmt: skip
+
+
+@compiled()
+def _rotate(sizes, weights, rows, cache, layer, now, row, line) -> None:
+    """Rotate a row's queries and keys, and put its keys and values into the cache."""
+    keys, values = cache
+    width, share = sizes.width, sizes.heads // sizes.kv_heads
+    cos, sin = weights.cos[now.positions[row]], weights.sin[now.positions[row]]
+    slot = now.first + row
+    short = line[:width]
+    turned = line[width : 2 * width]
+    number = np.empty(width, keys.dtype)
+    for head in range(sizes.heads + 2 * sizes.kv_heads):
+        source = rows.wide[row, head * width : (head + 1) * width]
+        if head >= sizes.heads + sizes.kv_heads:
+            store(source, number)
+            last = row == len(now.depths) - 1
+            store_value(number, slot, last, values[layer, head - sizes.heads - sizes.kv_heads])
+            continue
+        query = head < sizes.heads
+        if sizes.qk_norm:
+            normed(source, weights.q_norm[layer] if query else weights.k_norm[layer], sizes.epsilon, short)
+            rotated(short, cos, sin, turned)
+        else:
+            rotated(source, cos, sin, turned)
+        if query:
+            store(turned, rows.queries[head // share, row, head % share])
+        else:
+            store(turned, number)
+            store_key(number, slot, keys[layer, head - sizes.heads])
+
+
+@compiled()
+def _attend(sizes, rows, cache, layer, now, task, thread) -> None:
+    """One key head with as many rows as make a tile."""
+    keys, values = cache
+    count = len(now.depths)
+    each = max(1, MOST_ROWS * sizes.kv_heads // sizes.heads)
+    head, start = task % sizes.kv_heads, task // sizes.kv_heads * each
+    end = min(start + each, count)
+    at_hand = rows.scores[thread], rows.weights[thread], rows.sums[thread], rows.totals[thread], rows.gathered[thread]
+    attend(
+        rows.queries[head, start:end], keys[layer, head], values[layer, head], now.first, (start, end), now.paths,
+        now.depths, at_hand, sizes.scale, rows.attended[start:end, head],
+    )  # fmt: skip
+
+
+@compiled()
+def _rows_of(sizes, weights, rows, layer, stage, row, line) -> None:
+    """The stages that work on one row: what they leave is the left side of the next product, and its empty result."""
+    kind, hidden, inner = sizes.kind, sizes.hidden, sizes.intermediate
+    if stage == GATHER:
+        line = rows.attended[row].reshape(-1)
+    elif stage == ACTIVATE:
+        line = line[:inner]
+        activated(rows.wide[row, :inner], rows.wide[row, inner : 2 * inner], line)
+    else:
+        weight = weights.norm if layer < 0 else (weights.input_norm if stage == NORM else weights.mlp_norm)[layer]
+        line = line[:hidden]
+        normed(rows.state[row], weight, sizes.epsilon, line)
+        rows.wide[row] = np.float32(0.0)
+    _put(kind, line, row, rows.left, rows.units)
+
+
+@compiled()
+def _tasks(sizes, stage, count, threads) -> int:
+    """Into how many tasks a stage is cut for so many rows."""
+    if stage == ATTEND:
+        each = max(1, MOST_ROWS * sizes.kv_heads // sizes.heads)
+        return int(sizes.kv_heads * ((count + each - 1) // each))
+    if stage in (QKV, OUT, GATE_UP, DOWN):
+        return int(TASKS_PER_THREAD * threads)
+    return int((count + ROWS_PER_TASK - 1) // ROWS_PER_TASK)
+
+
+@compiled()
+def _work(sizes, weights, rows, cache, now, layer, stage, task, tasks, thread) -> None:
+    """One task of a layer's stage."""
+    kind, count = sizes.kind, len(now.depths)
+    left, units, line = rows.left, rows.units, rows.line[thread]
+    if stage == QKV:
+        _product(kind, count, left, units, sizes.hidden, weights.qkv[layer], weights.qkv_bias[layer], task, tasks,
+                 rows.wide)  # fmt: skip
+    elif stage == OUT:
+        _product(kind, count, left, units, sizes.heads * sizes.width, weights.out[layer], weights.out_bias[layer],
+                 task, tasks, rows.state)  # fmt: skip
+    elif stage == GATE_UP:
+        _product(kind, count, left, units, sizes.hidden, weights.gate_up[layer], weights.gate_up_bias[layer], task,
+                 tasks, rows.wide)  # fmt: skip
+    elif stage == DOWN:
+        _product(kind, count, left, units, sizes.intermediate, weights.down[layer], weights.down_bias[layer], task,
+                 tasks, rows.state)  # fmt: skip
+    elif stage == ATTEND:
+        _attend(sizes, rows, cache, layer, now, task, thread)
+    else:
+        for row in range(task * ROWS_PER_TASK, min((task + 1) * ROWS_PER_TASK, count)):
+            if stage == ROTATE:
+                _rotate(sizes, weights, rows, cache, layer, now, row, line)
+            else:
+                _rows_of(sizes, weights, rows, layer, stage, row, line)
+
+
+@compiled()
+def _finish(sizes, weights, rows, now, stage, task, tasks, thread) -> None:
+    """One task of the stages after the layers: the last norm, and the logits."""
+    wanted = len(now.logits)
+    start = len(now.depths) - wanted
+    if stage == 0:
+        for row in range(start + task * ROWS_PER_TASK, start + min((task + 1) * ROWS_PER_TASK, wanted)):
+            _rows_of(sizes, weights, rows, -1, NORM, row, rows.line[thread])
+    else:
+        none = weights.norm[:0]
+        _product(sizes.kind, wanted, rows.left[start:], rows.units[start:], sizes.hidden, weights.head, none, task,
+                 tasks, now.logits)  # fmt: skip
+
+
+@compiled(nogil=True)
+def run_pass(sizes, weights, rows, cache, now, counters, thread, threads) -> None:
+    """Take part in a pass as thread number `thread` of `threads`; returns when the whole pass is done.
+
+    counters  (stages, COUNTER) int64, zero at the pass's beginning and not used for another pass
+    """
+    count, wanted = len(now.depths), len(now.logits)
+    layered = sizes.layers * STAGES
+    for step in range(layered + (LAST_STAGES if wanted else 0)):
+        layer, stage = step // STAGES, step % STAGES
+        last = step >= layered
+        if last:
+            tasks = _tasks(sizes, NORM, wanted, threads) if stage == 0 else TASKS_PER_THREAD * threads
+        else:
+            tasks = _tasks(sizes, stage, count, threads)
+        taken, done = counters[step, 0:].ctypes.data, counters[step, 8:].ctypes.data
+        task = fetch_add(taken, 1)
+        while task < tasks:
+            if last:
+                _finish(sizes, weights, rows, now, stage, task, tasks, thread)
+            else:
+                _work(sizes, weights, rows, cache, now, layer, stage, task, tasks, thread)
+            fetch_add(done, 1)
+            task = fetch_add(taken, 1)
+        turns = 0
+        while fetch(done) < tasks:
+            turns += 1
+            if turns % PATIENCE == 0:
+                give_way()
+            else:
+                relax()

@@ -1,0 +1,163 @@
+"""A Llama-family model on a CPU: weights packed once, and one compiled function per forward pass.
+
+It is exact in every number format: the logits of a token have the same bits whether it was read in a prompt, alone, or
+as a node of any draft tree, so drafted decoding gives plain decoding's tokens in bfloat16 and int8 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+
+from decoding.lean.cpu_attention import move_slots
+from decoding.lean.cpu_packing import aligned, pack_weights
+from decoding.lean.cpu_step import COUNTER, LAST_STAGES, STAGES, Pass, Rows, Sizes, run_pass
+from decoding.lean.cpu_tiles import BF16, COLUMNS, F32, GROUP, INT8, MOST_ROWS
+from decoding.lean.shape import LeanShape
+from decoding.lean.weights import LeanWeights
+from decoding.tree import EMPTY, DraftTree, depths
+from indexes.errors import SettingError
+
+KINDS = {"float32": F32, "bfloat16": BF16, "int8": INT8}
+PROMPT_ROWS = 512  # rows of a prompt that are read in one pass
+GROWTH = 512  # slots
+
+
+class CpuLeanTarget:
+    """`TargetModel` for one model and one sequence at a time.
+
+    number_format is that of weights and products: float32, bfloat16 or int8; keys and values are kept in float32 with
+    the first, else in bfloat16. Raises UnsupportedModelError for sizes that do not fill vectors.
+    """
+
+    def __init__(
+        self,
+        shape: LeanShape,
+        weights: LeanWeights,
+        number_format: str,
+        stop_tokens: frozenset[int] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if number_format not in KINDS:
+            raise SettingError(f"number format {number_format!r} is unknown here; choose {', '.join(KINDS)}")
+        self._kind = KINDS[number_format]
+        self._shape = shape
+        self._weights = pack_weights(shape, weights, self._kind)
+        self._embed = weights.embed if self._kind == F32 else weights.embed.to(torch.bfloat16)
+        self._number = np.dtype(np.float32 if self._kind == F32 else np.uint16)
+        self._group = 4 // self._number.itemsize
+        self._sizes = Sizes(
+            self._kind, shape.layers, shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.intermediate,
+            shape.qk_norm, np.float32(shape.norm_eps), np.float32(shape.head_dim**-0.5),
+        )  # fmt: skip
+        self._threads = max(1, threads or torch.get_num_threads())
+        self._others = ThreadPoolExecutor(self._threads - 1, "forward") if self._threads > 1 else None
+        self._committed = 0
+        self._slots = 0
+        self._keys: Any = None
+        self._values: Any = None
+        self._rows: Rows | None = None
+        self.vocabulary = shape.vocabulary
+        self.context_limit = shape.context_limit
+        self.stop_tokens = shape.stop_tokens if stop_tokens is None else stop_tokens
+        self.kind = f"lean, kernels for the CPU, {self._threads} threads"
+        self._reserve(GROWTH)
+
+    @property
+    def length(self) -> int:
+        """Number of tokens kept in the cache."""
+        return self._committed
+
+    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Clear the cache and read the prompt: logits (V,) after its last token."""
+        self._committed = 0
+        for start in range(0, len(tokens), PROMPT_ROWS):
+            some = tokens[start : start + PROMPT_ROWS]
+            last = start + len(some) == len(tokens)
+            count = np.arange(len(some))
+            logits = self._pass(some, count, np.broadcast_to(count, (len(some), len(some))), int(last))
+            self._committed += len(some)
+        return logits[0]
+
+    def forward(self, last: int, tree: DraftTree = EMPTY) -> torch.Tensor:
+        """Read the last token and a tree: logits (N + 1, V). Nothing of it stays without `keep`."""
+        depth = np.concatenate([[0], depths(tree)])
+        paths = np.zeros((len(depth), int(depth.max()) + 1), np.int64)
+        for node, parent in enumerate(tree.parents.tolist(), 1):
+            paths[node] = paths[parent + 1]
+            paths[node, depth[node]] = node
+        return self._pass([last, *tree.tokens.tolist()], depth, paths, len(depth))
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Commit the root and the nodes of `path`; drop the rest of the last tree."""
+        kept = np.array([0, *(node + 1 for node in path)])
+        if kept[-1] != len(path):
+            move_slots(self._keys, self._values, self._committed, kept)
+        self._committed += len(kept)
+
+    def truncate(self, length: int) -> None:
+        """Keep the first `length` tokens of the cache."""
+        self._committed = min(length, self._committed)
+
+    def _pass(self, tokens: Sequence[int], depth: Any, paths: Any, wanted: int) -> torch.Tensor:
+        """Read tokens at their places: logits (wanted, V) of the last ones."""
+        count = len(tokens)
+        self._reserve(self._committed + count)
+        rows = self._room(count)
+        rows.state[:count] = self._embed[list(tokens)].float().numpy()
+        logits = aligned((wanted, -(-self.vocabulary // COLUMNS) * COLUMNS), np.float32)
+        positions = np.minimum(self._committed + depth, self.context_limit - 1)
+        now = Pass(self._committed, positions, np.ascontiguousarray(paths), depth, logits)
+        counters = aligned((self._sizes.layers * STAGES + LAST_STAGES, COUNTER), np.int64)
+        work = (self._sizes, self._weights, rows, (self._keys, self._values), now, counters)
+        for thread in range(1, self._threads):
+            assert self._others is not None
+            self._others.submit(run_pass, *work, thread, self._threads)
+        run_pass(*work, 0, self._threads)
+        return torch.from_numpy(logits)[:, : self.vocabulary]
+
+    def _reserve(self, slots: int) -> None:
+        """Have room for so many tokens in the cache, and in the memory that attention needs for them."""
+        if slots <= self._slots:
+            return
+        grown = -(-max(slots, min(2 * self._slots, self.context_limit)) // GROWTH) * GROWTH
+        shape, group = self._shape, self._group
+        per_layer = (shape.layers, shape.kv_heads)
+        keys = aligned((*per_layer, grown // COLUMNS, shape.head_dim // group, COLUMNS, group), self._number)
+        values = aligned((*per_layer, grown // group, shape.head_dim, group), self._number)
+        if self._slots:
+            keys[:, :, : self._slots // COLUMNS] = self._keys
+            values[:, :, : self._slots // group] = self._values
+        self._keys, self._values, self._slots = keys, values, grown
+        self._rows = None
+
+    def _room(self, count: int) -> Rows:
+        """The memory of a pass over so many rows."""
+        if self._rows is not None and count <= len(self._rows.state):
+            return self._rows
+        shape, number, threads = self._shape, self._number, self._threads
+        each, heads = -(-count // 64) * 64, shape.heads // shape.kv_heads
+        qkv = -(-(shape.query_width + 2 * shape.kv_width) // COLUMNS) * COLUMNS
+        wide = max(qkv, -(-2 * shape.intermediate // COLUMNS) * COLUMNS)
+        line = max(shape.intermediate, shape.hidden, shape.query_width, 2 * shape.head_dim)
+        deepest = max(shape.intermediate, shape.hidden, shape.query_width) * 4 // GROUP[self._kind]
+        tile = max(MOST_ROWS, heads)
+        self._rows = Rows(
+            state=aligned((each, shape.hidden), np.float32),
+            left=aligned((each, deepest), np.uint8),
+            units=aligned((each,), np.float32),
+            wide=aligned((each, wide), np.float32),
+            queries=aligned((shape.kv_heads, each, heads, shape.head_dim), number),
+            attended=aligned((each, shape.kv_heads, heads, shape.head_dim), np.float32),
+            line=aligned((threads, -(-line // 16) * 16), np.float32),
+            scores=aligned((threads, tile, self._slots), np.float32),
+            weights=aligned((threads, tile, self._slots), number),
+            sums=aligned((threads, tile, shape.head_dim), np.float32),
+            totals=aligned((threads, tile), np.float32),
+            gathered=aligned((threads, each + 2, shape.head_dim, self._group), number),
+        )
+        return self._rows
