@@ -105,7 +105,7 @@ class GraphVerify:
         self._exact_rows = exact_rows
         self._steps: dict[Layout, CapturedStep] = {}
         self._store: Tensor | None = None
-        self._pool = torch.cuda.graph_pool_handle() if model.device.type == "cuda" else None
+        self._pool: Any = None
 
     def __call__(self, last: int, tree: DraftTree) -> Tensor:
         """As `Verify` says."""
@@ -126,6 +126,8 @@ class GraphVerify:
         if self._store is not self._cache.store:  # graphs hold addresses
             self._steps.clear()
             self._store = self._cache.store
+            # A pool whose graphs are all gone cannot be captured into again.
+            self._pool = torch.cuda.graph_pool_handle() if self._store.is_cuda else None
         if layout not in self._steps:
 
             def compute(packed: Tensor) -> Tensor:
