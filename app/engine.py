@@ -27,6 +27,7 @@ from decoding.drafter import Drafter
 from decoding.drafters import CALIBRATED, make_drafter
 from decoding.drafters.blend import compile_blend
 from decoding.loop import never
+from decoding.prefixes import KeptPrefixes
 from decoding.sampling import Sampling
 from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
 from indexes.files import current_generation
@@ -58,6 +59,7 @@ class Engine(Loaded):
         self._drafters = KeptDrafters(self._new_drafter)
         self._counts: dict[str, NgramCounts] = {}
         self._checked = False
+        self._compiled = False
 
     @functools.cached_property
     def _answers(self) -> AnswerCache:
@@ -73,7 +75,11 @@ class Engine(Loaded):
             self.settings.stop_repeats,
             self.sampling,
         )
-        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings)
+        return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self._prefixes)
+
+    @functools.cached_property
+    def _prefixes(self) -> KeptPrefixes:
+        return KeptPrefixes(self.target, self.settings.prefix_cache_mb * 2**20)
 
     def node_budget(self, drafter: str) -> NodeBudget | None:
         """How many nodes of this drafter's drafts to verify; None: all, up to max_nodes.
@@ -104,18 +110,23 @@ class Engine(Loaded):
             _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self.cross_encoder
-        if self.settings.drafter == "blend":
-            self._compile_drafter()
-        if "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
+            if not self._compiled:  # no answer is begun before, so nobody waits for one here
+                with self._writing:
+                    self._compile()
+        if "verify_times" not in vars(self):
             with self._writing:
                 self.node_budget(self.settings.drafter)
 
-    def _compile_drafter(self) -> None:
+    def _compile(self) -> None:
         """What is compiled already is only loaded, and nothing said."""
-        notice = threading.Timer(2, self._say, ["Compiling the drafter (once on this machine, half a minute)"])
+        notice = threading.Timer(2, self._say, ["Compiling what is fast (once on this machine, about a minute)"])
         notice.start()
         try:
-            compile_blend()
+            if self.settings.drafter == "blend":
+                compile_blend()
+            self.target.prefill([0])
+            self.target.truncate(0)
+            self._compiled = True
         finally:
             notice.cancel()
 
@@ -214,7 +225,7 @@ class Engine(Loaded):
             namespace = self._namespace(person, folder)
             similar = self._answers.similar(namespace, question) if namespace is not None else []
             writing = self._answer_writer.write(
-                state, turns, guessing, budget, similar, max_new_tokens, cancelled, start
+                state, turns, guessing, budget, similar, max_new_tokens, cancelled, start, person
             )
             try:
                 for state in writing:
@@ -234,5 +245,8 @@ class Engine(Loaded):
     def forget(self, person: str) -> None:
         """Drop the answers kept for a person who has gone, and what was learned from them."""
         self._drafters.forget(person)
+        if "_prefixes" in vars(self):
+            with self._writing:
+                self._prefixes.forget(person)
         if person and "_answers" in vars(self):
             self._answers.forget(person)

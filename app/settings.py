@@ -90,6 +90,7 @@ class Settings(BaseSettings):
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True
     share_answers: bool = False
+    prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
 
     @classmethod

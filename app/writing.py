@@ -14,6 +14,7 @@ from app.spans import Tracer, copied_fraction
 from decoding.budget import NodeBudget
 from decoding.drafter import Drafter, DraftRequest, Reference
 from decoding.loop import DecodeRequest, Event, Finished, decode
+from decoding.prefixes import KeptPrefixes
 from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
 
@@ -41,6 +42,7 @@ class AnswerWriter:
     prompts: PromptWriter
     stop_tokens: frozenset[int]
     settings: WritingSettings
+    prefixes: KeptPrefixes
 
     def write(
         self,
@@ -52,11 +54,12 @@ class AnswerWriter:
         max_new_tokens: int | None,
         cancelled: Callable[[], bool],
         start: float,
+        person: str | None = None,
     ) -> Iterator[Answer]:
         """Write the answer from the passages in it, yielding its state before the first and after each pass.
 
-        `similar` are answers to similar questions, which drafts may copy from. `start` is when the question came, on
-        time.perf_counter's clock.
+        What this `person` has had read before is not read again. `similar` are answers to similar questions, which
+        drafts may copy from. `start` is when the question came, on time.perf_counter's clock.
         """
         limit = max_new_tokens or self.settings.max_new_tokens
         told = turns[max(0, len(turns) - self.settings.history_turns) :]
@@ -67,13 +70,19 @@ class AnswerWriter:
         passages = [(found.passage.id, found.passage.text) for found in answer.passages]
         tracer = Tracer(passages, self.settings.min_span_words)
         draft = DraftRequest(prompt.tokens, references(self.prompts.encode, answer, turns, similar))
-        request = DecodeRequest(draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling, budget)
         tokens: list[int] = []
-        for event in decode(self.target, drafter, request, cancelled):
-            answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
-            yield answer
-            if answer.finished:
-                return
+        cached = self.prefixes.begin(person, prompt.tokens)
+        request = DecodeRequest(
+            draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling, budget, cached
+        )
+        try:
+            for event in decode(self.target, drafter, request, cancelled):
+                answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
+                yield answer
+                if answer.finished:
+                    return
+        finally:
+            self.prefixes.end(person, (*prompt.tokens, *tokens))
 
     def _after(self, answer: Answer, event: Event, tokens: list[int], tracer: Tracer, elapsed_s: float) -> Answer:
         """The answer's state after one more event; the event's tokens are added to `tokens`."""

@@ -94,3 +94,14 @@ class TreeCache(Cache):  # type: ignore[misc]
             for layer in self.tree_layers:
                 layer.move(columns, start)
         self.truncate(start + len(path))
+
+    def copied(self) -> tuple[torch.Tensor, ...]:
+        """Copies of what is in use: keys and values of each layer in turn."""
+        stores = [store for layer in self.tree_layers if layer.length for store in (layer.keys, layer.values)]
+        return tuple(store[:, :, : self.length].clone() for store in stores)
+
+    def restore(self, parts: Sequence[torch.Tensor]) -> None:
+        """Take over what `copied` gave."""
+        self.truncate(0)
+        for layer, keys, values in zip(self.tree_layers, parts[::2], parts[1::2], strict=False):
+            layer.update(keys, values)

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
 from decoding.cache import TreeCache
+from decoding.target import Snapshot
 from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
 from indexes.errors import ModelError
 
@@ -61,13 +62,15 @@ class HuggingFaceTarget:
         return self._committed
 
     @torch.inference_mode()
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Clear the cache and read the prompt: logits (V,) after its last token."""
-        self.truncate(0)
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
+        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token."""
+        self.truncate(cached)
+        count = len(tokens) - cached
         mask = None
-        if self._window is not None and len(tokens) > self._window:
-            mask = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=self._model.device).tril()
-        logits = self._logits(list(tokens), torch.arange(len(tokens)), mask, last_only=True)[0]
+        if cached or (self._window is not None and count > self._window):
+            mask = torch.ones(count, count, dtype=torch.bool, device=self._model.device).tril()
+        positions = torch.arange(cached, len(tokens))
+        logits = self._logits(list(tokens[cached:]), positions, mask, last_only=True)[0]
         self._committed = len(tokens)
         return logits
 
@@ -97,6 +100,19 @@ class HuggingFaceTarget:
         """Keep the first `length` tokens of the cache."""
         self._cache.truncate(length)
         self._committed = self._cache.length
+
+    @torch.inference_mode()
+    def snapshot(self) -> Snapshot:
+        """A copy of keys and values."""
+        self._cache.truncate(self._committed)
+        parts = self._cache.copied()
+        return Snapshot(self._committed, sum(part.nbytes for part in parts), parts)
+
+    @torch.inference_mode()
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make the cache what it was when the snapshot was taken."""
+        self._cache.restore(snapshot.parts)
+        self._committed = snapshot.length
 
     def _logits(
         self, tokens: list[int], positions: torch.Tensor, mask: torch.Tensor | None, last_only: bool = False

@@ -36,6 +36,7 @@ class DecodeRequest:
     max_nodes is the most draft nodes verified in one forward pass; 0 switches drafting off. budget decides below it,
     step by step; None verifies all that is proposed.
     sampling is how the target's words are chosen: greedily unless it says otherwise.
+    cached is how many of the prompt's first tokens are in the target's cache already (less than all of them).
     """
 
     draft: DraftRequest
@@ -44,6 +45,7 @@ class DecodeRequest:
     max_nodes: int = 16
     sampling: Sampling = GREEDY
     budget: NodeBudget | None = None
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ def _check(target: TargetModel, request: DecodeRequest) -> None:
         raise PromptTooLongError(
             f"the prompt has {length} tokens; the model reads 1 to {target.context_limit - 1}: shorten it"
         )
+    if not 0 <= request.cached < length:
+        raise SettingError(f"cached is {request.cached}; of {length} tokens the last one is always read")
 
 
 def decode(
@@ -169,7 +173,7 @@ def _prefill(target: TargetModel, drafter: Drafter, request: DecodeRequest) -> t
     guarded = _GuardedDrafter(drafter, request.draft)
     (request.budget or EVERY_NODE).start()
     drafted = time.perf_counter()
-    logits = target.prefill(request.draft.prompt)[None]
+    logits = target.prefill(request.draft.prompt, request.cached)[None]
     token = choose(logits, EMPTY, request.draft.prompt, request.sampling)[0]
     return Step((token,), 0, 0, (), drafted - start, time.perf_counter() - start), guarded
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 
 from decoding.tree import DraftTree
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Keys and values of the first `length` tokens of a cache; what `parts` are is the target's own affair."""
+
+    length: int
+    memory_bytes: int
+    parts: tuple[Any, ...]
 
 
 class TargetModel(Protocol):
@@ -29,8 +39,15 @@ class TargetModel(Protocol):
     def context_limit(self) -> int:
         """The most tokens, prompt and answer together, that the model was made for."""
 
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Clear the cache, read the prompt, return the logits (V,) after its last token."""
+    @property
+    def length(self) -> int:
+        """Number of tokens in the cache."""
+
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
+        """Read the prompt, return the logits (V,) after its last token.
+
+        Its first `cached` tokens are in the cache already and are not read again; all else is cleared.
+        """
 
     def forward(self, last: int, tree: DraftTree) -> torch.Tensor:
         """Read the last emitted token and a whole tree in one pass: logits (N + 1, V), the root's first.
@@ -43,3 +60,9 @@ class TargetModel(Protocol):
 
     def truncate(self, length: int) -> None:
         """Keep only the first `length` tokens of the cache."""
+
+    def snapshot(self) -> Snapshot:
+        """A copy of the cache's tokens in use."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make the cache what it was when the snapshot was taken."""

@@ -19,6 +19,7 @@ from decoding.lean.cpu_step import COUNTER, LAST_STAGES, STAGES, Pass, Rows, Siz
 from decoding.lean.cpu_tiles import BF16, COLUMNS, F32, GROUP, INT8, MOST_ROWS
 from decoding.lean.shape import LeanShape
 from decoding.lean.weights import LeanWeights
+from decoding.target import Snapshot
 from decoding.tree import EMPTY, DraftTree, depths
 from indexes.errors import SettingError
 
@@ -72,10 +73,10 @@ class CpuLeanTarget:
         """Number of tokens kept in the cache."""
         return self._committed
 
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Clear the cache and read the prompt: logits (V,) after its last token."""
-        self._committed = 0
-        for start in range(0, len(tokens), PROMPT_ROWS):
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
+        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token."""
+        self.truncate(cached)
+        for start in range(cached, len(tokens), PROMPT_ROWS):
             some = tokens[start : start + PROMPT_ROWS]
             last = start + len(some) == len(tokens)
             count = np.arange(len(some))
@@ -102,6 +103,21 @@ class CpuLeanTarget:
     def truncate(self, length: int) -> None:
         """Keep the first `length` tokens of the cache."""
         self._committed = min(length, self._committed)
+
+    def snapshot(self) -> Snapshot:
+        """A copy of keys and values, in whole panels."""
+        panels = -(-self._committed // COLUMNS)
+        keys = self._keys[:, :, :panels].copy()
+        values = self._values[:, :, : panels * COLUMNS // self._group].copy()
+        return Snapshot(self._committed, keys.nbytes + values.nbytes, (keys, values))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make the cache what it was when the snapshot was taken."""
+        keys, values = snapshot.parts
+        self._reserve(snapshot.length)
+        self._keys[:, :, : keys.shape[2]] = keys
+        self._values[:, :, : values.shape[2]] = values
+        self._committed = snapshot.length
 
     def _pass(self, tokens: Sequence[int], depth: Any, paths: Any, wanted: int) -> torch.Tensor:
         """Read tokens at their places: logits (wanted, V) of the last ones."""

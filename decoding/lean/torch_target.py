@@ -17,6 +17,7 @@ from decoding.lean.cache import KeyValueCache
 from decoding.lean.shape import LeanShape
 from decoding.lean.torch_model import EagerRows, LeanModel
 from decoding.lean.weights import LeanWeights
+from decoding.target import Snapshot
 from decoding.tree import EMPTY, DraftTree, Ints, ancestor_mask, depths
 from indexes.errors import PromptTooLongError
 
@@ -88,18 +89,19 @@ class LeanTarget:
         return self._cache.length
 
     @torch.inference_mode()
-    def prefill(self, tokens: Sequence[int]) -> Tensor:
-        """Clear the cache and read the prompt: logits (V,) after its last token.
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> Tensor:
+        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token.
 
         Raises PromptTooLongError when there are more tokens than the model has positions.
         """
         if not 0 < len(tokens) <= self.context_limit:
             raise PromptTooLongError(f"the prompt has {len(tokens)} tokens; the model reads 1 to {self.context_limit}")
-        self._cache.truncate(0)
+        self._cache.truncate(cached)
         self._cache.reserve(len(tokens))
         device = self._model.device
-        operations = EagerRows(self._model, self._cache, 0, torch.arange(len(tokens), device=device), None)
-        logits = self._model.logits(torch.tensor(tokens, device=device), operations, last_only=True)[0]
+        positions = torch.arange(cached, len(tokens), device=device)
+        operations = EagerRows(self._model, self._cache, cached, positions, None)
+        logits = self._model.logits(torch.tensor(tokens[cached:], device=device), operations, last_only=True)[0]
         self._cache.length = len(tokens)
         return logits
 
@@ -119,3 +121,17 @@ class LeanTarget:
     def truncate(self, length: int) -> None:
         """Keep the first `length` tokens of the cache."""
         self._cache.truncate(length)
+
+    @torch.inference_mode()
+    def snapshot(self) -> Snapshot:
+        """A copy of keys and values."""
+        part = self._cache.store[:, :, :, : self.length].clone()
+        return Snapshot(self.length, part.nbytes, (part,))
+
+    @torch.inference_mode()
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make the cache what it was when the snapshot was taken."""
+        self._cache.truncate(0)
+        self._cache.reserve(snapshot.length)
+        self._cache.store[:, :, :, : snapshot.length] = snapshot.parts[0]
+        self._cache.length = snapshot.length

@@ -70,9 +70,9 @@ class CountingTarget:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
         self.rows.append(len(tokens))
-        return self.inner.prefill(tokens)
+        return self.inner.prefill(tokens, cached)
 
     def forward(self, last: int, tree: DraftTree) -> torch.Tensor:
         self.rows.append(1 + len(tree))

@@ -48,7 +48,7 @@ class TableTarget:
     def _row(self, token: int) -> torch.Tensor:
         return torch.tensor(self.broken) if token == self.bad else self.table[token]
 
-    def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
+    def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
         return self._row(tokens[-1])
 
     def forward(self, last: int, tree: DraftTree) -> torch.Tensor:
