@@ -17,6 +17,7 @@ from app.options import (
     DraftModelOption,
     DtypeOption,
     EncoderOption,
+    ExactOption,
     IndexOption,
     JsonOption,
     MaxNodesOption,
@@ -71,6 +72,7 @@ def ask(
     device: DeviceOption = None,
     dtype: DtypeOption = None,
     target: TargetOption = None,
+    exact: ExactOption = None,
     temperature: TemperatureOption = None,
     top_p: TopPOption = None,
     sample_top_k: SampleTopKOption = None,
@@ -83,7 +85,7 @@ def ask(
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target, exact=exact,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
@@ -190,6 +192,7 @@ def chat(
     device: DeviceOption = None,
     dtype: DtypeOption = None,
     target: TargetOption = None,
+    exact: ExactOption = None,
     temperature: TemperatureOption = None,
     top_p: TopPOption = None,
     sample_top_k: SampleTopKOption = None,
@@ -201,7 +204,7 @@ def chat(
     engine = make_engine(
         index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
         max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target,
+        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target, exact=exact,
         temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip

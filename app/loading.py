@@ -62,10 +62,10 @@ class Loaded:
     @functools.cached_property
     def dtype_name(self) -> str:
         """The target model's number format, as in settings."""
-        from decoding.targets import GENERAL, takes_kernels
+        from decoding.targets import AUTO, LEAN, takes_kernels
 
         wanted = self.settings.dtype
-        exact = wanted == "auto" and self.settings.target != GENERAL and takes_kernels(self.model_folder)
+        exact = wanted == "auto" and self.settings.target in (AUTO, LEAN) and takes_kernels(self.model_folder)
         return choose_dtype(wanted, self.device, exact)
 
     def _resolve(self, model_id: str) -> Path:
@@ -100,7 +100,7 @@ class Loaded:
         """The target model."""
         from decoding.targets import load_target
 
-        return load_target(self.model_folder, self.device, self.dtype_name, self.settings.target)
+        return load_target(self.model_folder, self.device, self.dtype_name, self.settings.target, self.settings.exact)
 
     @functools.cached_property
     def draft_model(self) -> DraftModel:
@@ -112,7 +112,7 @@ class Loaded:
         name = self.settings.draft_model or ""
         folder = self._resolve(name)
         check_same_vocabulary(self.profile.model, self.tokenizer, name, _load_tokenizer(folder))
-        return CausalDraftModel(load_target(folder, self.device, self.dtype_name))
+        return CausalDraftModel(load_target(folder, self.device, self.dtype_name, self.settings.target))
 
     @functools.cached_property
     def _token_table(self) -> TokenTable:

@@ -13,7 +13,10 @@ RerankerOption = Annotated[str | None, typer.Option(help="late-interaction, none
 DeviceOption = Annotated[str | None, typer.Option(help="auto (cuda, then mps, then cpu), or one of them.")]
 DtypeOption = Annotated[str | None, typer.Option(help="auto, float32, bfloat16, float16 or int8 (8-bit weights).")]
 TargetOption = Annotated[
-    str | None, typer.Option(help="auto (default: the fast one that fits), lean, or general (transformers' own).")
+    str | None, typer.Option(help="auto (default), lean, pytorch (lean, without kernels) or general (transformers').")
+]
+ExactOption = Annotated[
+    bool | None, typer.Option("--exact/--fast", help="Same bits whatever is drafted, on a GPU too; a CPU always does.")
 ]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]

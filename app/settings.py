@@ -73,7 +73,8 @@ class Settings(BaseSettings):
     chunk_chars: int | None = Field(default=None, ge=100, le=20_000)
     device: str = "auto"
     dtype: str = "auto"
-    target: Literal["auto", "lean", "general"] = "auto"
+    target: Literal["auto", "lean", "pytorch", "general"] = "auto"
+    exact: bool = False
     drafter: str = "blend"
     datastore: str | None = None
     draft_model: str | None = None

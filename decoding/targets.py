@@ -14,11 +14,14 @@ from transformers import AutoConfig, GenerationConfig
 from decoding.hf_target import HuggingFaceTarget, load_hf_model
 from decoding.lean.files import StoredTensors
 from decoding.lean.shape import LeanShape, read_shape
-from decoding.lean.weights import read_weights
+from decoding.lean.torch_model import LeanModel
+from decoding.lean.torch_target import LeanTarget
+from decoding.lean.weights import LeanWeights, read_weights
 from decoding.target import TargetModel
 from indexes.errors import ModelError, SettingError, UnsupportedModelError
 
-AUTO, LEAN, GENERAL = CHOICES = ("auto", "lean", "general")
+AUTO, LEAN, PYTORCH, GENERAL = CHOICES = ("auto", "lean", "pytorch", "general")
+EXACT_ROWS = 32  # of every pass in exact mode on a GPU
 NUMBER_FORMATS = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -27,26 +30,36 @@ NUMBER_FORMATS = {
 }
 
 
-def load_target(folder: Path, device: str, number_format: str, choice: str = AUTO) -> TargetModel:
+def load_target(folder: Path, device: str, number_format: str, choice: str = AUTO, exact: bool = False) -> TargetModel:
     """The target model in a Hugging Face folder, on a device ("cpu", "cuda", ...).
 
-    number_format is one of NUMBER_FORMATS; int8 is a matter of the lean pass on a CPU. choice is "auto", "lean"
-    (refuse any other) or "general" (transformers' forward pass).
-    Raises ModelError for a folder without a model, UnsupportedModelError for one that cannot verify drafts or, with
-    "lean" or int8, is not of the Llama family, and SettingError for settings that are unknown.
+    number_format is one of NUMBER_FORMATS; int8 is a matter of the kernels for the CPU. choice is "auto", "lean" (the
+    lean pass on kernels of its own, or nothing), "pytorch" (the lean pass in plain PyTorch) or "general" (transformers'
+    forward pass). `exact` asks for the same bits whatever is drafted, in 16 bits too.
+    Raises ModelError for a folder without a model, UnsupportedModelError for one that cannot verify drafts or cannot be
+    computed as asked for, and SettingError for settings that are unknown or do not go together.
     """
     for name, value, allowed in (("target", choice, CHOICES), ("number format", number_format, tuple(NUMBER_FORMATS))):
         if value not in allowed:
             raise SettingError(f"unknown {name} {value!r}; choose one of {', '.join(allowed)}")
     config = _configuration(folder)
+    reason = f"the target {choice} has no such kernels"
+    if choice in (AUTO, LEAN):
+        try:
+            return _on_kernels(folder, config, device, number_format, exact)
+        except UnsupportedModelError as error:
+            if choice == LEAN:
+                raise
+            reason = str(error)
+    if number_format == "int8" or (exact and number_format != "float32"):
+        wanted = "int8 weights" if number_format == "int8" else f"exact mode in {number_format}"
+        raise UnsupportedModelError(f"{wanted}: {reason}; choose another --target, or --dtype float32")
     if choice != GENERAL:
         try:
-            return _lean_target(folder, config, device, number_format)
-        except UnsupportedModelError as error:
-            if choice == LEAN or number_format == "int8":
-                raise UnsupportedModelError(f"{error}; choose another --target or --dtype") from error
-    elif number_format == "int8":
-        raise SettingError("int8 needs the lean target: leave --target out, or choose another --dtype")
+            return _in_pytorch(folder, config, device, number_format)
+        except UnsupportedModelError:
+            if choice == PYTORCH:
+                raise
     return HuggingFaceTarget(load_hf_model(folder, device, NUMBER_FORMATS[number_format]))
 
 
@@ -68,23 +81,36 @@ def _configuration(folder: Path) -> Any:
         raise ModelError(f"no causal language model could be loaded from {folder}: {error}") from error
 
 
-def _lean_target(folder: Path, config: Any, device: str, number_format: str) -> TargetModel:
+def _on_kernels(folder: Path, config: Any, device: str, number_format: str, exact: bool) -> TargetModel:
+    """The lean pass on kernels of its own. Raises UnsupportedModelError where there are none."""
     shape = read_shape(config)
-    tensors, dtype = StoredTensors(folder), NUMBER_FORMATS[number_format]
     stop = _stop_tokens(folder, shape)
     if device == "cpu":
         from decoding.lean.cpu_packing import check_packable
-        from decoding.lean.cpu_target import CpuLeanTarget
+        from decoding.lean.cpu_target import KINDS, CpuLeanTarget
 
         check_packable(shape)
-        if number_format == "float16":
-            raise UnsupportedModelError("the CPU's kernels know float32, bfloat16 and int8, not float16")
-        return CpuLeanTarget(shape, read_weights(shape, tensors, config, dtype, device), number_format, stop)
-    from decoding.lean.torch_target import LeanTarget
+        if number_format not in KINDS:
+            raise UnsupportedModelError(f"the CPU's kernels know {', '.join(KINDS)}, not {number_format}")
+        return CpuLeanTarget(shape, _weights(folder, shape, config, device, number_format), number_format, stop)
+    if not device.startswith("cuda") or number_format == "int8":
+        raise UnsupportedModelError(f"there are no kernels for {number_format} on {device}")
+    from decoding.lean.cuda_graphs import graph_target, rows_agree
 
-    if number_format == "int8":
-        raise UnsupportedModelError(f"int8 weights are a matter of the CPU's kernels, not of {device}")
-    return LeanTarget(shape, read_weights(shape, tensors, config, dtype, device), stop)
+    weights = _weights(folder, shape, config, device, number_format)
+    if exact and not rows_agree(LeanModel(shape, weights), EXACT_ROWS):
+        raise UnsupportedModelError(f"the matrix products of {device} depend on the place of a row in {number_format}")
+    return graph_target(shape, weights, stop, EXACT_ROWS if exact else None)
+
+
+def _in_pytorch(folder: Path, config: Any, device: str, number_format: str) -> TargetModel:
+    """The lean pass in plain PyTorch. Raises UnsupportedModelError for models of another family."""
+    shape = read_shape(config)
+    return LeanTarget(shape, _weights(folder, shape, config, device, number_format), _stop_tokens(folder, shape))
+
+
+def _weights(folder: Path, shape: LeanShape, config: Any, device: str, number_format: str) -> LeanWeights:
+    return read_weights(shape, StoredTensors(folder), config, NUMBER_FORMATS[number_format], device)
 
 
 def _stop_tokens(folder: Path, shape: LeanShape) -> frozenset[int]:
