@@ -6,23 +6,20 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from app.command_line import make_engine, run_cli
 from app.options import DatastoreOption, DraftModelOption, DtypeOption, JsonOption, ModelOption, ProfileOption
 from app.terminal import out, progress_bars
+from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption
+from benchmarks.peers.command import EXAMPLE, peers
+from benchmarks.tables import print_result
 from indexes.errors import SettingError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-DataOption = Annotated[Path, typer.Option(help="The data file.")]
-FormatOption = Annotated[str | None, typer.Option("--data-format", help="spec-bench or llma; detected if not given.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")]
-TokensOption = Annotated[int, typer.Option(min=2, help="Longest answer, in tokens.")]
-NodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 
 
@@ -47,7 +44,7 @@ def retrieval(
     engine = make_engine(profile=profile, candidates=candidates)
     with progress_bars() as progress:
         result = benchmark.run(engine, data, questions, seed, held_out, progress)
-    _print(result, "stages", as_json)
+    print_result(result, "stages", as_json)
 
 
 @cli.command(epilog="Example: python -m benchmarks decode --data spec_bench_rag.jsonl --limit 12 --dtype bfloat16")
@@ -78,7 +75,7 @@ def decode(
     with progress_bars() as progress:
         names = [name.strip() for name in methods.split(",") if name.strip()]
         result = benchmark.run(engine, data, data_format, names, limit, skip, max_new_tokens, progress, runs)
-    _print(result, "methods", as_json)
+    print_result(result, "methods", as_json)
 
 
 @cli.command(epilog="Example: python -m benchmarks identity --data spec_bench_rag.jsonl")
@@ -101,7 +98,7 @@ def identity(
     with progress_bars() as progress:
         names = [name.strip() for name in drafters.split(",") if name.strip()]
         result = benchmark.run(engine, data, data_format, names, limit, max_new_tokens, progress)
-    _print(result, "drafters", as_json)
+    print_result(result, "drafters", as_json)
     if any(line["differences"] for line in result["drafters"]):
         sys.exit(1)
 
@@ -128,9 +125,10 @@ def simulate(
         result = simulation.simulate(read, data, names, max_nodes, others, progress)
     if as_json and len(names) == 1:
         result = result["drafters"][0] | {key: value for key, value in result.items() if key != "drafters"}
-    _print(result, "drafters", as_json)
+    print_result(result, "drafters", as_json)
     if "reliability" in result and not as_json:
-        _print({"conditions": {"folds": result["folds"]}, "reliability": result["reliability"]}, "reliability", False)
+        reliability = {"conditions": {"folds": result["folds"]}, "reliability": result["reliability"]}
+        print_result(reliability, "reliability", False)
 
 
 @cli.command(epilog="Example: python -m benchmarks datastores --answers mt_bench_answers.jsonl --python-sources")
@@ -148,7 +146,7 @@ def datastores(
     read = make_engine(model=tokenizer).tokenizer
     with progress_bars() as progress:
         result = benchmark.run(read, answers, python_sources, int(limit_mb * 10**6), max_nodes, progress)
-    _print(result, "stores", as_json)
+    print_result(result, "stores", as_json)
     for line in [] if as_json else result["comparison"]:
         out.print(f"{line['corpus']}: {line['says']}")
 
@@ -162,7 +160,7 @@ def crest_open(
     """What opening a CREST datastore in a fresh process takes, and looking up in it."""
     from benchmarks import crest_opening as benchmark
 
-    _print(benchmark.run(datastore, lookups), "stores", as_json)
+    print_result(benchmark.run(datastore, lookups), "stores", as_json)
 
 
 @cli.command(epilog="Example: python -m benchmarks fit --data llma_rag.jsonl --data llma_cnndm.jsonl")
@@ -235,21 +233,7 @@ def report(
     out.print(f"Wrote {page}, {len(plots)} plots and figures.json in {folder}")
 
 
-def _print(result: dict[str, Any], rows: str, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(result, ensure_ascii=False))
-        return
-    out.print(", ".join(f"{name}: {value}" for name, value in result["conditions"].items()), style="dim")
-    lines: list[dict[str, Any]] = result[rows]
-    columns = list(dict.fromkeys(name for line in lines for name in line))
-    table = Table(*columns)
-    for line in lines:
-        table.add_row(*(_cell(line.get(column, "")) for column in columns))
-    out.print(table)
-
-
-def _cell(value: Any) -> str:
-    return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+cli.command("peers", epilog=EXAMPLE)(peers)
 
 
 if __name__ == "__main__":
