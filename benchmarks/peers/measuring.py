@@ -135,6 +135,7 @@ def _start(setting: Setting, method: str, context: int, workers: contextlib.Exit
     peer, homes, limits = PEERS[method], setting.homes, setting.limits
     model = gguf_file(homes.root, setting.say) if peer.gguf else setting.engine_of("bfloat16").model_folder
     python = homes.python(peer.environment)
+    setting.say(f"Loading {method}; the first time its engine may compile for some minutes")
     environment = variables(peer.environment, python, homes.root / "caches", limits.threads)
     worker = workers.enter_context(Worker(python, peer.engine, environment))
     options: Mapping[str, Any] = {"model": str(model), "context": context, "threads": limits.threads, **peer.options}

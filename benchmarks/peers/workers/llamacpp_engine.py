@@ -5,6 +5,7 @@ Runs in its own environment, below serve.py. The model is a GGUF file and keeps 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def load(options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
     )
     settings = {
         "engine": f"llama-cpp-python {llama_cpp.__version__}",
-        "dtype": model.metadata.get("general.file_type"),
+        "model": os.path.basename(options["model"]),
         "threads": model.n_threads,
         "lookup": lookup,
     }

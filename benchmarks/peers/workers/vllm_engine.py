@@ -1,8 +1,8 @@
 """vLLM's CPU engine, in the worker's own process: one request at a time, its output step by step.
 
 Runs in vLLM's own environment, below serve.py. What it is given to be at its best: both cores (in a process of its
-own its engine would keep one of two cores for scheduling), no tokenizer, no prefix cache only because a benchmark
-asks the same prompt of others too.
+own its engine would keep one of two cores for scheduling), no tokenizer, tokens as they come. Only the prefix cache
+is off: what prompts share would be free, to nobody else.
 """
 
 from __future__ import annotations
