@@ -46,6 +46,7 @@ def load(options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
         n_ctx=options["context"],
         n_threads=options["threads"],
         n_threads_batch=options["threads"],
+        logits_all=bool(lookup),  # a draft model needs them, and fails beyond the first batch without
         draft_model=LlamaPromptLookupDecoding(**lookup) if lookup else None,
         verbose=False,
     )
