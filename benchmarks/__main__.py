@@ -22,16 +22,13 @@ from app.options import (
 )
 from app.terminal import out, progress_bars
 from benchmarks.gpu import gpu
+from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption
+from benchmarks.peers.command import EXAMPLE, peers
 from benchmarks.tables import print_result
 from indexes.errors import SettingError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-DataOption = Annotated[Path, typer.Option(help="The data file.")]
-FormatOption = Annotated[str | None, typer.Option("--data-format", help="spec-bench or llma; detected if not given.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")]
-TokensOption = Annotated[int, typer.Option(min=2, help="Longest answer, in tokens.")]
-NodesOption = Annotated[int | None, typer.Option(help="Most draft nodes verified in one forward pass.")]
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 
 
@@ -256,6 +253,9 @@ def report(
 
 # Its module is a command by itself, for machines that have a GPU and not the application.
 cli.command(epilog="Example: python -m benchmarks gpu --shape llama-3.1-8b --data llma_rag.jsonl --limit 20")(gpu)
+
+
+cli.command("peers", epilog=EXAMPLE)(peers)
 
 
 if __name__ == "__main__":

