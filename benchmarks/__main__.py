@@ -94,29 +94,41 @@ def decode(
     print_result(result, "methods", as_json)
 
 
-@cli.command(epilog="Example: python -m benchmarks identity --data spec_bench_rag.jsonl")
+@cli.command(epilog="Example: python -m benchmarks identity --data spec_bench_rag.jsonl --targets auto,pytorch")
 def identity(
-    data: DataOption,
-    drafters: Annotated[str, typer.Option(help="Comma-separated.")] = "blend,trie,llma,prompt-lookup",
+    data: Annotated[list[Path], typer.Option(help="A data file; may be given several times.")],
+    drafters: Annotated[
+        str, typer.Option(help="Comma-separated; hostile knows the answer and hides it.")
+    ] = "blend,trie,llma,prompt-lookup,hostile",
+    targets: Annotated[str, typer.Option(help="Comma-separated: auto, lean, pytorch, general.")] = "auto",
     data_format: FormatOption = None,
     limit: LimitOption = None,
     max_new_tokens: TokensOption = 128,
     max_nodes: NodesOption = None,
     dtype: DtypeOption = None,
-    target: TargetOption = None,
     model: ModelOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare drafted answers with plain ones, token for token; exit code 1 if any differs."""
+    """Compare drafted answers with plain ones, token for token; exit code 1 if one of the first target differs."""
     from benchmarks import identity as benchmark
 
-    engine = make_engine(dtype=dtype, target=target, model=model, profile=profile, max_nodes=max_nodes)
+    chosen = list(dict.fromkeys(name.strip() for name in targets.split(",") if name.strip()))
+    benchmark.check_targets(chosen)
+    first = make_engine(dtype=dtype, target=chosen[0], model=model, profile=profile, max_nodes=max_nodes)
+    engines = {chosen[0]: first}
+    for target in chosen[1:]:  # in the same number format
+        engines[target] = make_engine(
+            dtype=first.dtype_name, target=target, model=model, profile=profile, max_nodes=max_nodes
+        )
     with progress_bars() as progress:
         names = [name.strip() for name in drafters.split(",") if name.strip()]
-        result = benchmark.run(engine, data, data_format, names, limit, max_new_tokens, progress)
+        result = benchmark.run(engines, data, data_format, names, limit, max_new_tokens, progress)
+    if not as_json:
+        for line in result["drafters"]:
+            line["differences"] = len(line["differences"])
     print_result(result, "drafters", as_json)
-    if any(line["differences"] for line in result["drafters"]):
+    if any(line["differences"] for line in result["drafters"] if line["target"] == chosen[0]):
         sys.exit(1)
 
 
