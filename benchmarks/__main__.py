@@ -132,6 +132,26 @@ def identity(
         sys.exit(1)
 
 
+@cli.command("second-turns", epilog="Example: python -m benchmarks second-turns --data mt_bench_questions.jsonl")
+def second_turns(
+    data: DataOption,
+    limit: LimitOption = None,
+    max_new_tokens: TokensOption = 64,
+    dtype: DtypeOption = None,
+    target: TargetOption = None,
+    model: ModelOption = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Time to the first token of a second turn, with what the first one left in the cache and without."""
+    from benchmarks import second_turns as benchmark
+
+    engine = make_engine(dtype=dtype, target=target, model=model, profile=profile)
+    with progress_bars() as progress:
+        result = benchmark.run(engine, data, limit, max_new_tokens, progress)
+    print_result(result, "turns", as_json)
+
+
 @cli.command(epilog="Example: python -m benchmarks simulate --data llma_rag.jsonl --drafter all --max-nodes 32")
 def simulate(
     data: DataOption,
