@@ -1,4 +1,4 @@
-"""What prefix reuse saves: the time to the first token of a second turn, with the first one in the cache and without."""
+"""What prefix reuse saves: the time to the first token of a second turn, with the first one cached and without."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from decoding.lean.cpu_primitives import largest, total
-from decoding.lean.cpu_rows import LOG2_E, exp2, store_bf16, store_floats
+from decoding.lean.cpu_primitives import largest, weigh_bf16, weigh_f32
+from decoding.lean.cpu_rows import LOG2_E, store_bf16, store_floats
 from decoding.lean.cpu_tiles import BF16, COLUMNS, LANES, PANEL_STEP, multiply
 from indexes.compiled import compiled
 
@@ -70,12 +70,10 @@ def _weigh(scores, first, path, depth, scale, weights):
     scores[length : vectors * LANES] = _NOTHING
     most = largest(scores.ctypes.data, vectors)
     factor = np.float32(scale) * LOG2_E
-    for at in range(vectors * LANES):
-        scores[at] = exp2((scores[at] - most) * factor)
-    found = total(scores.ctypes.data, vectors)
-    scores[length:] = _ZERO
-    store(scores, weights)
-    return found
+    weights[vectors * LANES :] = 0
+    if weights.itemsize == 2:
+        return weigh_bf16(scores.ctypes.data, vectors, most, factor, weights.ctypes.data)
+    return weigh_f32(scores.ctypes.data, vectors, most, factor, weights.ctypes.data)
 
 
 @compiled()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from decoding.lean.cpu_step import Packed
+from decoding.lean.cpu_layout import Packed
 from decoding.lean.cpu_tiles import BF16, COLUMNS, F32, GROUP, INT8, LANES, PANEL_STEP
 from decoding.lean.shape import LeanShape
 from decoding.lean.weights import LayerWeights, LeanWeights

@@ -7,8 +7,6 @@ not at all, delays nobody. Who computes a task, and how many rows a pass has, ch
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from decoding.lean.cpu_attention import attend, store, store_key, store_value
@@ -16,8 +14,6 @@ from decoding.lean.cpu_primitives import fetch, fetch_add, give_way, relax
 from decoding.lean.cpu_rows import activated, normed, rotated, store_bf16, store_floats, store_int8
 from decoding.lean.cpu_tiles import BF16, COLUMNS, GROUP, INT8, MOST_ROWS, PANEL_STEP, multiply
 from indexes.compiled import compiled
-
-Array = Any
 
 STAGES = 10  # per layer; then one norm and the head
 (NORM, QKV, ROTATE, ATTEND, GATHER, OUT, MLP_NORM, GATE_UP, ACTIVATE, DOWN) = range(STAGES)
@@ -27,87 +23,6 @@ ROWS_PER_TASK = 8
 COUNTER = 16  # int64s per stage: taken at 0, done at 8, so that they lie on lines of their own
 PATIENCE = 2000  # turns of a waiting loop before the thread gives way
 _PAIR, _FOUR = GROUP[BF16], GROUP[INT8]
-
-
-class Sizes(NamedTuple):
-    """A model's sizes; kind is the number format of its products."""
-
-    kind: int
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    width: int
-    intermediate: int
-    qk_norm: bool
-    epsilon: np.float32
-    scale: np.float32
-
-
-class Packed(NamedTuple):
-    """Weights: matrices (layers, bytes) in panels, vectors (layers, n) in float32; `head` (bytes,), `norm` (H,).
-
-    cos, sin  (C, D) float32
-    """
-
-    input_norm: Array
-    qkv: Array
-    qkv_bias: Array
-    q_norm: Array
-    k_norm: Array
-    out: Array
-    out_bias: Array
-    mlp_norm: Array
-    gate_up: Array
-    gate_up_bias: Array
-    down: Array
-    down_bias: Array
-    norm: Array
-    head: Array
-    cos: Array
-    sin: Array
-
-
-class Rows(NamedTuple):
-    """What a pass works on, for R rows at most.
-
-    state     (R, H) float32: the residual stream
-    left      (R, bytes) rows in the products' format, and `units` (R,) what an int8 step is worth
-    wide      (R, n) float32: what products give
-    queries   (KV, R, G, D) in the cache's format
-    attended  (R, KV, G, D) float32
-    line      (threads, n) float32, and further memory of each thread's own for attention
-    """
-
-    state: Array
-    left: Array
-    units: Array
-    wide: Array
-    queries: Array
-    attended: Array
-    line: Array
-    scores: Array
-    weights: Array
-    sums: Array
-    totals: Array
-    gathered: Array
-
-
-class Pass(NamedTuple):
-    """One pass: its rows' places in the text and in the draft tree.
-
-    first      slots of the cache before it
-    positions  (R,) rows of cos and sin
-    paths      (R, most) the rows from the root to each row, at their depths
-    depths     (R,)
-    logits     (n, V) float32, for the last n rows
-    """
-
-    first: int
-    positions: Array
-    paths: Array
-    depths: Array
-    logits: Array
 
 
 @compiled()
@@ -122,14 +37,16 @@ def _put(kind, line, row, left, units) -> None:
 
 
 @compiled()
-def _product(kind, rows, left, units, depth, packed, biases, part, parts, out) -> None:
-    """Add to `out` (R, n) the rows times a part of the panels in `packed`, and the biases if there are any."""
+def _product(kind, rows, left, units, depth, packed, biases, part, parts, out, onto) -> None:
+    """The rows times a part of the panels in `packed`, plus biases if any, into `out` (R, n), or added `onto` it."""
     group = _FOUR if kind == INT8 else (_PAIR if kind == BF16 else 1)
     steps = depth // group
     bytes_each = steps * PANEL_STEP + (8 * COLUMNS if kind == INT8 else 0)
     panels = len(packed) // bytes_each
     for panel in range(panels * part // parts, panels * (part + 1) // parts):
         columns = out[:rows, panel * COLUMNS : (panel + 1) * COLUMNS]
+        if not onto:
+            columns[:] = np.float32(0.0)
         if len(biases):
             columns += biases[panel * COLUMNS : (panel + 1) * COLUMNS]
         multiply(
@@ -185,7 +102,7 @@ def _attend(sizes, rows, cache, layer, now, task, thread) -> None:
 
 @compiled()
 def _rows_of(sizes, weights, rows, layer, stage, row, line) -> None:
-    """The stages that work on one row: what they leave is the left side of the next product, and its empty result."""
+    """The stages that work on one row: what they leave is the left side of the next product."""
     kind, hidden, inner = sizes.kind, sizes.hidden, sizes.intermediate
     if stage == GATHER:
         line = rows.attended[row].reshape(-1)
@@ -196,7 +113,6 @@ def _rows_of(sizes, weights, rows, layer, stage, row, line) -> None:
         weight = weights.norm if layer < 0 else (weights.input_norm if stage == NORM else weights.mlp_norm)[layer]
         line = line[:hidden]
         normed(rows.state[row], weight, sizes.epsilon, line)
-        rows.wide[row] = np.float32(0.0)
     _put(kind, line, row, rows.left, rows.units)
 
 
@@ -218,16 +134,16 @@ def _work(sizes, weights, rows, cache, now, layer, stage, task, tasks, thread) -
     left, units, line = rows.left, rows.units, rows.line[thread]
     if stage == QKV:
         _product(kind, count, left, units, sizes.hidden, weights.qkv[layer], weights.qkv_bias[layer], task, tasks,
-                 rows.wide)  # fmt: skip
+                 rows.wide, False)  # fmt: skip
     elif stage == OUT:
         _product(kind, count, left, units, sizes.heads * sizes.width, weights.out[layer], weights.out_bias[layer],
-                 task, tasks, rows.state)  # fmt: skip
+                 task, tasks, rows.state, True)  # fmt: skip
     elif stage == GATE_UP:
         _product(kind, count, left, units, sizes.hidden, weights.gate_up[layer], weights.gate_up_bias[layer], task,
-                 tasks, rows.wide)  # fmt: skip
+                 tasks, rows.wide, False)  # fmt: skip
     elif stage == DOWN:
         _product(kind, count, left, units, sizes.intermediate, weights.down[layer], weights.down_bias[layer], task,
-                 tasks, rows.state)  # fmt: skip
+                 tasks, rows.state, True)  # fmt: skip
     elif stage == ATTEND:
         _attend(sizes, rows, cache, layer, now, task, thread)
     else:
@@ -249,7 +165,7 @@ def _finish(sizes, weights, rows, now, stage, task, tasks, thread) -> None:
     else:
         none = weights.norm[:0]
         _product(sizes.kind, wanted, rows.left[start:], rows.units[start:], sizes.hidden, weights.head, none, task,
-                 tasks, now.logits)  # fmt: skip
+                 tasks, now.logits, False)  # fmt: skip
 
 
 @compiled(nogil=True)

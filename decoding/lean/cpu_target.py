@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from decoding.lean.cpu_attention import move_slots
+from decoding.lean.cpu_layout import Pass, Rows, Sizes
 from decoding.lean.cpu_packing import aligned, pack_weights
-from decoding.lean.cpu_step import COUNTER, LAST_STAGES, STAGES, Pass, Rows, Sizes, run_pass
+from decoding.lean.cpu_step import COUNTER, LAST_STAGES, STAGES, run_pass
 from decoding.lean.cpu_tiles import BF16, COLUMNS, F32, GROUP, INT8, MOST_ROWS
 from decoding.lean.shape import LeanShape
 from decoding.lean.weights import LeanWeights
@@ -62,6 +63,7 @@ class CpuLeanTarget:
         self._keys: Any = None
         self._values: Any = None
         self._rows: Rows | None = None
+        self._logits = aligned((0, COLUMNS), np.float32)
         self.vocabulary = shape.vocabulary
         self.context_limit = shape.context_limit
         self.stop_tokens = shape.stop_tokens if stop_tokens is None else stop_tokens
@@ -74,7 +76,7 @@ class CpuLeanTarget:
         return self._committed
 
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
-        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token."""
+        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token, until the next pass."""
         self.truncate(cached)
         for start in range(cached, len(tokens), PROMPT_ROWS):
             some = tokens[start : start + PROMPT_ROWS]
@@ -85,7 +87,10 @@ class CpuLeanTarget:
         return logits[0]
 
     def forward(self, last: int, tree: DraftTree = EMPTY) -> torch.Tensor:
-        """Read the last token and a tree: logits (N + 1, V). Nothing of it stays without `keep`."""
+        """Read the last token and a tree: logits (N + 1, V), which last until the next pass.
+
+        Nothing of it stays without `keep`.
+        """
         depth = np.concatenate([[0], depths(tree)])
         paths = np.zeros((len(depth), int(depth.max()) + 1), np.int64)
         for node, parent in enumerate(tree.parents.tolist(), 1):
@@ -125,7 +130,9 @@ class CpuLeanTarget:
         self._reserve(self._committed + count)
         rows = self._room(count)
         rows.state[:count] = self._embed[list(tokens)].float().numpy()
-        logits = aligned((wanted, -(-self.vocabulary // COLUMNS) * COLUMNS), np.float32)
+        if wanted > len(self._logits):
+            self._logits = aligned((wanted, -(-self.vocabulary // COLUMNS) * COLUMNS), np.float32)
+        logits = self._logits[:wanted]
         positions = np.minimum(self._committed + depth, self.context_limit - 1)
         now = Pass(self._committed, positions, np.ascontiguousarray(paths), depth, logits)
         counters = aligned((self._sizes.layers * STAGES + LAST_STAGES, COUNTER), np.int64)

@@ -117,7 +117,8 @@ def _at(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _spread(builder: Any, word: Any) -> Any:
+def spread(builder: Any, word: Any) -> Any:
+    """The same 32 bits in all lanes."""
     first = builder.insert_element(ir.Constant(WORDS, ir.Undefined), word, ir.Constant(I32, 0))
     return builder.shuffle_vector(first, ir.Constant(WORDS, ir.Undefined), ir.Constant(WORDS, None))
 
@@ -141,10 +142,10 @@ def _tile(builder: Any, kind: int, rows: int, where: dict[str, Any]) -> None:
             word = builder.load(
                 _at(builder, builder.add(column, builder.mul(where["left_stride"], I64(row))), I32), align=4
             )
-            spread = _spread(builder, word)
+            group = spread(builder, word)
             for half in (0, 1):
                 one = sums[2 * row + half]
-                builder.store(_DOTS[kind](builder, builder.load(one), spread, halves[half]), one)
+                builder.store(_DOTS[kind](builder, builder.load(one), group, halves[half]), one)
     for index, (one, place) in enumerate(zip(sums, places, strict=True)):
         result = builder.load(one)
         if kind == INT8:
@@ -158,7 +159,7 @@ def _scaled(builder: Any, sums: Any, row: int, half: int, place: Any, where: dic
     scales = builder.load(_at(builder, builder.add(after, I64(64 * half)), FLOATS), align=64)
     correction = builder.load(_at(builder, builder.add(after, I64(128 + 64 * half)), WORDS), align=64)
     row_scale = builder.load(_at(builder, builder.add(where["scales"], I64(4 * row)), I32), align=4)
-    both = builder.fmul(scales, builder.bitcast(_spread(builder, row_scale), FLOATS))
+    both = builder.fmul(scales, builder.bitcast(spread(builder, row_scale), FLOATS))
     exact = builder.sitofp(builder.sub(sums, correction), FLOATS)
     return _multiply_add(builder, exact, both, builder.load(place, align=4))
 

@@ -67,9 +67,9 @@ def read_alone(target: CpuLeanTarget, tokens: list[int]) -> list[torch.Tensor]:
 @every_format
 def test_logits_are_transformers_within_the_number_format(name: str, number_format: str) -> None:
     target, other = target_of(name, number_format), HuggingFaceTarget(model_of(name))
-    pairs = [(target.prefill(PROMPT)[None], other.prefill(PROMPT)[None])]
+    pairs = [(target.prefill(PROMPT)[None].clone(), other.prefill(PROMPT)[None])]
     for last, tree, path in [(5, TREE, [1, 3]), (6, EMPTY, []), (7, chain([1, 2, 3]), [0, 1])]:
-        pairs.append((target.forward(last, tree), other.forward(last, tree)))
+        pairs.append((target.forward(last, tree).clone(), other.forward(last, tree)))
         target.keep(path)
         other.keep(path)
     for found, expected in pairs:
@@ -94,7 +94,7 @@ def test_a_node_has_the_bits_that_its_token_has_when_read_alone(
     tokens = [3, *(int(tree.tokens[node]) % VOCABULARY for node in path)]
     drafted = make_tree((tree.tokens % VOCABULARY).tolist(), tree.parents.tolist())
     target.prefill(prompt)
-    logits = target.forward(3, drafted)
+    logits = target.forward(3, drafted).clone()
     target.keep(path)
     after = target.forward(8)[0].clone()
     target.prefill(prompt)
@@ -126,7 +126,7 @@ def long_model() -> Any:
 def test_a_prompt_of_several_passes_and_a_cache_that_grows_change_no_bit(number_format: str) -> None:
     target = kernel_target(long_model(), number_format, 2)
     prompt = list(prompt_tokens(1, PROMPT_ROWS + GROWTH + 5))
-    whole = target.prefill(prompt)
+    whole = target.prefill(prompt).clone()
     target.prefill(prompt[: GROWTH - 3])
     for start in range(GROWTH - 3, len(prompt), 37):
         some = prompt[start : start + 37]
