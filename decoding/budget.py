@@ -26,6 +26,7 @@ GAIN_RATE = 0.1  # weight of the newest draft in what drafting gains
 FIRST_GAIN = 0.2  # what drafting is taken to gain before an answer has shown it
 LONGEST_PAUSE = 64  # steps
 DRAFTS_TIMED = 9
+FIRST_ROOM, LEAST_ROOM = 16, 8  # nodes asked for at first, and at least: drafting more than could pay takes its time
 
 
 class NodeBudget(Protocol):
@@ -83,6 +84,7 @@ class AdaptiveNodes:
         self._times = times
         self._acceptance = acceptance
         self._draft_s: deque[float] = deque(maxlen=DRAFTS_TIMED)
+        self._room = FIRST_ROOM
         self.start()
 
     def start(self) -> None:
@@ -100,14 +102,15 @@ class AdaptiveNodes:
         self._times.reset()
         self._acceptance.reset()
         self._draft_s.clear()
+        self._room = FIRST_ROOM
         self.start()
 
     def ask(self, max_nodes: int) -> int:
-        """`max_nodes`, or 0 in a pause."""
+        """At most `max_nodes`: twice what has paid of late, or 0 in a pause."""
         self._asked = self._pause == 0
         self._pause = max(0, self._pause - 1)
         self._proposed, self._verified = EMPTY, 0
-        return max_nodes if self._asked else 0
+        return min(max_nodes, self._room) if self._asked else 0
 
     def choose(self, proposed: DraftTree) -> DraftTree:
         """The likeliest nodes, as many as pay."""
@@ -121,6 +124,7 @@ class AdaptiveNodes:
         count = self._best([tokens / (draft_s + cost) for tokens, cost in zip(expected, seconds, strict=True)])
         self._judge(expected[count] * seconds[0] / (draft_s + seconds[count]) - 1, draft_s / seconds[0])
         self._proposed, self._verified = proposed, count
+        self._room = max(2 * count, self._room - 1, LEAST_ROOM)
         return proposed if count == len(proposed) else select(proposed, sorted(order[:count]))
 
     def _best(self, rates: list[float]) -> int:

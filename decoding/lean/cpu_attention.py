@@ -14,7 +14,7 @@ from decoding.lean.cpu_rows import LOG2_E, store_bf16, store_floats
 from decoding.lean.cpu_tiles import BF16, COLUMNS, LANES, PANEL_STEP, multiply
 from indexes.compiled import compiled
 
-_ZERO, _ONE, _NOTHING = np.float32(0.0), np.float32(1.0), np.float32(-np.inf)
+_ONE, _NOTHING = np.float32(1.0), np.float32(-np.inf)
 
 
 @compiled()
@@ -86,13 +86,13 @@ def store(source, target) -> None:
 
 
 @compiled()
-def _add_values(kind, rows, weights, stride, values, steps, sums) -> None:
-    """Add weights times values (steps, D, g) to `sums` (rows, D); `weights` is an address."""
+def _add_values(kind, rows, weights, stride, values, steps, sums, onto) -> None:
+    """Weights times values (steps, D, g), in `sums` (rows, D) or `onto` them; `weights` is an address."""
     width = values.shape[1]
     for column in range(0, width, COLUMNS):
         multiply(
             kind, rows, weights, stride, 0, values.ctypes.data + 4 * column, 4 * width, steps,
-            sums.ctypes.data + 4 * column, 4 * width,
+            sums.ctypes.data + 4 * column, 4 * width, onto,
         )  # fmt: skip
 
 
@@ -121,20 +121,18 @@ def attend(queries, keys, values, first, tokens, paths, depths, at_hand, scale, 
     if not in_place:
         extent = first + len(depths)
     panels = (extent + COLUMNS - 1) // COLUMNS
-    scores[:rows, : panels * COLUMNS] = _ZERO
     for panel in range(panels):
         multiply(
             kind, rows, queries.ctypes.data, queries.itemsize * width, 0, keys[panel].ctypes.data, PANEL_STEP,
-            width // group, scores.ctypes.data + 4 * panel * COLUMNS, 4 * scores.shape[1],
+            width // group, scores.ctypes.data + 4 * panel * COLUMNS, 4 * scores.shape[1], 0,
         )  # fmt: skip
     used = panels * COLUMNS
     for row in range(rows):
         token = start + row // heads
         totals[row] = _weigh(scores[row, :used], first, paths[token], depths[token], scale, weights[row, :used])
-    sums[:rows] = _ZERO
     stride = weights.itemsize * weights.shape[1]
     common = (extent + group - 1) // group if in_place else first // group
-    _add_values(kind, rows, weights.ctypes.data, stride, values, common, sums)
+    _add_values(kind, rows, weights.ctypes.data, stride, values, common, sums, 0)
     for token in range(start, start if in_place else end):
         row = (token - start) * heads
         steps = (first + depths[token]) // group + 1 - common
@@ -149,7 +147,7 @@ def attend(queries, keys, values, first, tokens, paths, depths, at_hand, scale, 
             gathered[at // group, :, at % group] = values[slot // group, :, slot % group]
         _add_values(
             kind, heads, weights[row].ctypes.data + weights.itemsize * common * group, stride, gathered, steps,
-            sums[row:],
+            sums[row:], 1,
         )  # fmt: skip
     for row in range(rows):
         share = _ONE / totals[row]

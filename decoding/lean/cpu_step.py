@@ -45,13 +45,13 @@ def _product(kind, rows, left, units, depth, packed, biases, part, parts, out, o
     panels = len(packed) // bytes_each
     for panel in range(panels * part // parts, panels * (part + 1) // parts):
         columns = out[:rows, panel * COLUMNS : (panel + 1) * COLUMNS]
-        if not onto:
-            columns[:] = np.float32(0.0)
         if len(biases):
-            columns += biases[panel * COLUMNS : (panel + 1) * COLUMNS]
+            bias = biases[panel * COLUMNS : (panel + 1) * COLUMNS]
+            for row in range(rows):
+                columns[row] = columns[row] + bias if onto else bias
         multiply(
             kind, rows, left.ctypes.data, left.shape[1], units.ctypes.data, packed.ctypes.data + panel * bytes_each,
-            PANEL_STEP, steps, columns.ctypes.data, 4 * out.shape[1],
+            PANEL_STEP, steps, columns.ctypes.data, 4 * out.shape[1], onto or len(biases) > 0,
         )  # fmt: skip
 
 

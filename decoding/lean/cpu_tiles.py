@@ -124,7 +124,7 @@ def spread(builder: Any, word: Any) -> Any:
 
 
 def _tile(builder: Any, kind: int, rows: int, where: dict[str, Any]) -> None:
-    """`rows` rows times two vectors of columns; the accumulators of floats begin with what is in `out`."""
+    """`rows` rows times two vectors of columns; sums of floats begin with what is in `out`, if they go `onto` it."""
     sums_type = WORDS if kind == INT8 else FLOATS
     places = [
         _at(builder, builder.add(builder.add(where["out"], builder.mul(where["out_stride"], I64(row))), I64(64 * half)),
@@ -133,7 +133,7 @@ def _tile(builder: Any, kind: int, rows: int, where: dict[str, Any]) -> None:
     ]  # fmt: skip
     sums = [cgutils.alloca_once(builder, sums_type) for _ in places]
     for one, place in zip(sums, places, strict=True):
-        builder.store(ir.Constant(WORDS, None) if kind == INT8 else builder.load(place, align=4), one)
+        builder.store(ir.Constant(WORDS, None) if kind == INT8 else _begun(builder, place, where), one)
     with cgutils.for_range(builder, where["steps"]) as loop:
         panel = builder.add(where["panel"], builder.mul(loop.index, where["panel_step"]))
         halves = [builder.load(_at(builder, builder.add(panel, I64(64 * half)), WORDS), align=64) for half in (0, 1)]
@@ -153,6 +153,12 @@ def _tile(builder: Any, kind: int, rows: int, where: dict[str, Any]) -> None:
         builder.store(result, place, align=4)
 
 
+def _begun(builder: Any, place: Any, where: dict[str, Any]) -> Any:
+    """What is in `out`, or zero."""
+    onto = builder.icmp_signed("!=", where["onto"], I64(0))
+    return builder.select(onto, builder.load(place, align=4), ir.Constant(FLOATS, None))
+
+
 def _scaled(builder: Any, sums: Any, row: int, half: int, place: Any, where: dict[str, Any]) -> Any:
     """What an int8 sum adds to `out`: corrected for the rows' offset, times the scales of its row and column."""
     after = builder.add(where["panel"], builder.mul(where["steps"], where["panel_step"]))
@@ -161,14 +167,14 @@ def _scaled(builder: Any, sums: Any, row: int, half: int, place: Any, where: dic
     row_scale = builder.load(_at(builder, builder.add(where["scales"], I64(4 * row)), I32), align=4)
     both = builder.fmul(scales, builder.bitcast(spread(builder, row_scale), FLOATS))
     exact = builder.sitofp(builder.sub(sums, correction), FLOATS)
-    return _multiply_add(builder, exact, both, builder.load(place, align=4))
+    return _multiply_add(builder, exact, both, _begun(builder, place, where))
 
 
 def _tiles(kind: int) -> Emit:
     """The code for 1 to `tile_rows()` rows; any other number does nothing."""
 
     def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        names = ("left", "left_stride", "scales", "panel", "panel_step", "steps", "out", "out_stride")
+        names = ("left", "left_stride", "scales", "panel", "panel_step", "steps", "out", "out_stride", "onto")
         where = dict(zip(names, arguments[1:], strict=True))
         done = builder.append_basic_block("done")
         cases = builder.switch(arguments[0], done)
@@ -184,21 +190,21 @@ def _tiles(kind: int) -> Emit:
     return emit
 
 
-_SIGNATURE = types.void(*[types.int64] * 9)
+_SIGNATURE = types.void(*[types.int64] * 10)
 
 
 @instruction
-def _tile_f32(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride):
+def _tile_f32(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride, onto):
     return _SIGNATURE, _tiles(F32)
 
 
 @instruction
-def _tile_bf16(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride):
+def _tile_bf16(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride, onto):
     return _SIGNATURE, _tiles(BF16)
 
 
 @instruction
-def _tile_int8(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride):
+def _tile_int8(_, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride, onto):
     return _SIGNATURE, _tiles(INT8)
 
 
@@ -206,8 +212,8 @@ MOST_ROWS = tile_rows()
 
 
 @compiled()
-def multiply(kind, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride):
-    """Add `rows` rows at `left` times a panel of 32 columns to the float32 rows at `out`.
+def multiply(kind, rows, left, left_stride, scales, panel, panel_step, steps, out, out_stride, onto):
+    """`rows` rows at `left` times a panel of 32 columns, put into the float32 rows at `out` or, with `onto`, added.
 
     kind         what is multiplied: F32, BF16 or INT8
     left         address of the first row's groups; the next row lies `left_stride` bytes on
@@ -223,8 +229,10 @@ def multiply(kind, rows, left, left_stride, scales, panel, panel_step, steps, ou
         from_row = left + row * left_stride
         to_row = out + row * out_stride
         if kind == BF16:
-            _tile_bf16(count, from_row, left_stride, scales, panel, panel_step, steps, to_row, out_stride)
+            _tile_bf16(count, from_row, left_stride, scales, panel, panel_step, steps, to_row, out_stride, onto)
         elif kind == INT8:
-            _tile_int8(count, from_row, left_stride, scales + 4 * row, panel, panel_step, steps, to_row, out_stride)
+            _tile_int8(
+                count, from_row, left_stride, scales + 4 * row, panel, panel_step, steps, to_row, out_stride, onto
+            )
         else:
-            _tile_f32(count, from_row, left_stride, scales, panel, panel_step, steps, to_row, out_stride)
+            _tile_f32(count, from_row, left_stride, scales, panel, panel_step, steps, to_row, out_stride, onto)

@@ -205,3 +205,23 @@ def test_where_verifying_costs_nothing_a_drafted_answer_saves_passes(name: str) 
     made = AdaptiveNodes(VerifyTimes(FREE), Acceptance())
     steps, _ = events("llama", make_drafter(name), DecodeRequest(copied_request("llama"), ANSWER, budget=made))
     assert len(steps) <= ANSWER - 4
+
+
+def test_no_more_nodes_are_asked_for_than_twice_what_has_paid_of_late() -> None:
+    costs = VerifyCosts((0, 1, 2, 4, 40), (1.0, 1.0, 1.0, 9.0, 9.0))  # two nodes are free, more never pay
+    budget = AdaptiveNodes(VerifyTimes(costs), Acceptance(calibrated=True))
+    asked = []
+    for _ in range(40):
+        asked.append(budget.ask(40))
+        tree = budget.choose(chain(list(range(asked[-1]))))
+        budget.observe(tuple(range(len(tree) + 1)), 0.01, 1.0)
+    assert (asked[0], min(asked), asked[-1]) == (16, 8, 8)
+
+
+def test_where_all_nodes_pay_all_are_asked_for_soon() -> None:
+    budget = AdaptiveNodes(VerifyTimes(VerifyCosts((0, 40), (1.0, 1.0))), Acceptance(calibrated=True))
+    for _ in range(3):
+        asked = budget.ask(40)
+        tree = budget.choose(chain(list(range(asked))))
+        budget.observe(tuple(range(len(tree) + 1)), 0.01, 1.0)
+    assert asked == 40

@@ -168,9 +168,9 @@ def test_a_product_of_any_number_of_rows_has_the_same_bits() -> None:
     memory = np.random.default_rng(1).standard_normal(64 * 32 + 16).astype(np.float32)
     panel = memory[-memory.ctypes.data % 64 // 4 :][: 64 * 32]
     sums = np.zeros((2, rows, 32), np.float32)
-    product(F32, rows, left.ctypes.data, 256, 0, panel.ctypes.data, 128, 64, sums[0].ctypes.data, 128)
+    product(F32, rows, left.ctypes.data, 256, 0, panel.ctypes.data, 128, 64, sums[0].ctypes.data, 128, 0)
     for row in range(rows):
-        product(F32, 1, left[row].ctypes.data, 256, 0, panel.ctypes.data, 128, 64, sums[1, row].ctypes.data, 128)
+        product(F32, 1, left[row].ctypes.data, 256, 0, panel.ctypes.data, 128, 64, sums[1, row].ctypes.data, 128, 0)
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_allclose(sums[0], left @ panel.reshape(64, 32), rtol=1e-4, atol=1e-4)
 
