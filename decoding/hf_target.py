@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
 from decoding.cache import TreeCache
+from decoding.cache_memory import CacheMemory
 from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
 from indexes.errors import ModelError
 
@@ -59,6 +60,11 @@ class HuggingFaceTarget:
     def length(self) -> int:
         """Number of tokens kept in the cache."""
         return self._committed
+
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """Bytes of keys and values."""
+        return self._cache.memory(self._committed)
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> torch.Tensor:

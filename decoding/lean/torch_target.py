@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from decoding.cache_memory import CacheMemory
 from decoding.lean.cache import KeyValueCache
 from decoding.lean.shape import LeanShape
 from decoding.lean.torch_model import EagerRows, LeanModel
@@ -86,6 +87,11 @@ class LeanTarget:
     def length(self) -> int:
         """Number of tokens kept in the cache."""
         return self._cache.length
+
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """Bytes of keys and values."""
+        return self._cache.memory
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> Tensor:

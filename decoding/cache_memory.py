@@ -1,0 +1,35 @@
+"""How much memory the cache of a target model takes. Knows no model: a target that can tell has `cache_memory`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMemory:
+    """Bytes of keys and values, and of what grows with them.
+
+    used_bytes       of the tokens that are in the cache
+    allocated_bytes  of the arrays that they lie in
+    scratch_bytes    of arrays kept between passes that grow with the cache, such as attention's scores; what a library
+                     allocates within a pass is not counted
+    """
+
+    used_bytes: int
+    allocated_bytes: int
+    scratch_bytes: int = 0
+
+
+@runtime_checkable
+class TellsMemory(Protocol):
+    """A target model that can tell."""
+
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """What it takes now."""
+
+
+def of_arrays(nbytes: int, capacity: int, length: int, scratch_bytes: int = 0) -> CacheMemory:
+    """What arrays of `nbytes` with room for `capacity` tokens take, `length` of them in use."""
+    return CacheMemory(nbytes // capacity * length if capacity else 0, nbytes, scratch_bytes)
