@@ -22,6 +22,7 @@ from app.options import (
 )
 from app.terminal import out, progress_bars
 from benchmarks.gpu import gpu
+from benchmarks.scaling import scaling
 from benchmarks.tables import print_result
 from indexes.errors import SettingError
 
@@ -256,6 +257,9 @@ def report(
 
 # Its module is a command by itself, for machines that have a GPU and not the application.
 cli.command(epilog="Example: python -m benchmarks gpu --shape llama-3.1-8b --data llma_rag.jsonl --limit 20")(gpu)
+
+# Those whose measurements take several modules have one for the command too.
+cli.command(epilog="Example: python -m benchmarks scaling --contexts 512,1024,2048 --chunks 100,200,400")(scaling)
 
 
 if __name__ == "__main__":
