@@ -22,6 +22,7 @@ from app.options import (
 )
 from app.terminal import out, progress_bars
 from benchmarks.gpu import gpu
+from benchmarks.perplexity import perplexity
 from benchmarks.scaling import scaling
 from benchmarks.tables import print_result
 from indexes.errors import SettingError
@@ -260,6 +261,7 @@ cli.command(epilog="Example: python -m benchmarks gpu --shape llama-3.1-8b --dat
 
 # Those whose measurements take several modules have one for the command too.
 cli.command(epilog="Example: python -m benchmarks scaling --contexts 512,1024,2048 --chunks 100,200,400")(scaling)
+cli.command(epilog="Example: python -m benchmarks perplexity --dtype bfloat16,int8 --tokens 5000")(perplexity)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""How much memory the cache of a target model takes. Knows no model: a target that can tell has `cache_memory`."""
+"""How much memory a target model and its cache take. Knows no model: a target that can tell is a `TellsMemory`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,18 @@ class TellsMemory(Protocol):
 
     @property
     def cache_memory(self) -> CacheMemory:
-        """What it takes now."""
+        """What its cache takes now."""
+
+    @property
+    def weight_bytes(self) -> int:
+        """What its weights take as they lie in memory, tables of rotations included."""
 
 
 def of_arrays(nbytes: int, capacity: int, length: int, scratch_bytes: int = 0) -> CacheMemory:
     """What arrays of `nbytes` with room for `capacity` tokens take, `length` of them in use."""
     return CacheMemory(nbytes // capacity * length if capacity else 0, nbytes, scratch_bytes)
+
+
+def of_tensors(tensors: Iterable[Tensor]) -> int:
+    """Bytes of these tensors; one that stands for two, such as a tied head, counts once."""
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
 from decoding.cache import TreeCache
-from decoding.cache_memory import CacheMemory
+from decoding.cache_memory import CacheMemory, of_tensors
 from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
 from indexes.errors import ModelError
 
@@ -65,6 +65,11 @@ class HuggingFaceTarget:
     def cache_memory(self) -> CacheMemory:
         """Bytes of keys and values."""
         return self._cache.memory(self._committed)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of parameters and buffers."""
+        return of_tensors([*self._model.parameters(), *self._model.buffers()])
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> torch.Tensor:

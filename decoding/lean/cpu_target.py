@@ -79,6 +79,11 @@ class CpuLeanTarget:
         scratch = self._rows.scores.nbytes + self._rows.weights.nbytes if self._rows is not None else 0
         return of_arrays(self._keys.nbytes + self._values.nbytes, self._slots, self._committed, scratch)
 
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the packed weights, and of the embedding, which is not packed."""
+        return sum(int(array.nbytes) for array in self._weights) + self._embed.nbytes
+
     def prefill(self, tokens: Sequence[int]) -> torch.Tensor:
         """Clear the cache and read the prompt: logits (V,) after its last token."""
         self._committed = 0

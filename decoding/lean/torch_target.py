@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from decoding.cache_memory import CacheMemory
+from decoding.cache_memory import CacheMemory, of_tensors
 from decoding.lean.cache import KeyValueCache
 from decoding.lean.shape import LeanShape
 from decoding.lean.torch_model import EagerRows, LeanModel
@@ -92,6 +92,11 @@ class LeanTarget:
     def cache_memory(self) -> CacheMemory:
         """Bytes of keys and values."""
         return self._cache.memory
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights."""
+        return of_tensors(self._model.weights.tensors())
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> Tensor:

@@ -75,3 +75,15 @@ def test_every_target_can_tell(case: str) -> None:
 
 def test_a_cache_that_never_held_anything_takes_nothing() -> None:
     assert lean_target(tiny_model("llama", MODEL)).cache_memory == CacheMemory(0, 0)
+
+
+def test_weights_count_once_and_in_their_number_format() -> None:
+    model = tiny_model("llama", MODEL | {"tie_word_embeddings": True})
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    tables = 2 * 2048 * 32
+    assert HuggingFaceTarget(model).weight_bytes == pytest.approx(8 * numbers, rel=0.01)
+    assert lean_target(model).weight_bytes == 8 * (numbers + tables)
+    embedded = 64 * 64  # which the kernels have twice: as it is, and packed as the head
+    assert kernel_target(model, "float32").weight_bytes == 4 * (numbers + tables + embedded)
+    sizes = [kernel_target(model, name).weight_bytes for name in FORMATS]
+    assert sizes == sorted(sizes, reverse=True)
