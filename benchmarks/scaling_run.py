@@ -90,6 +90,7 @@ SERIES = (
     ("memory", "context", "process_mb", LINE),
     ("index", "chunks", "build_s", STRAIGHT),
     ("index", "chunks", "encode_s", STRAIGHT),
+    ("index", "chunks", "cpu_s", STRAIGHT),
     ("index", "chunks", "other_s", LINE),
     ("index", "chunks", "mb_on_disk", STRAIGHT),
     ("drafting", "reference_tokens", "ms_", LINE),
