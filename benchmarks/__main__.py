@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -24,12 +22,12 @@ from app.terminal import out, progress_bars
 from benchmarks.gpu import gpu
 from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption
 from benchmarks.peers.command import EXAMPLE, peers
+from benchmarks.perplexity import perplexity
+from benchmarks.report_command import report
+from benchmarks.scaling import scaling
 from benchmarks.tables import print_result
-from indexes.errors import SettingError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-
-RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 
 
 @cli.callback()
@@ -234,59 +232,13 @@ def fit(
     out.print(f"Wrote {target}")
 
 
-@cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")
-def report(
-    data: Annotated[Path | None, typer.Option(help="The folder of all data files.")] = None,
-    redraw: Annotated[bool, typer.Option(help="Only write the page again, from the figures of the last run.")] = False,
-    page: Annotated[Path, typer.Option("--out", help="The page; plots and figures go beside it.")] = RESULTS,
-    questions: Annotated[int, typer.Option(min=1, help="How many questions to decode of each file.")] = 4,
-    max_new_tokens: TokensOption = 96,
-    dtypes: Annotated[str, typer.Option("--dtype", help="Number formats to decode in, comma-separated.")] = (
-        "float32,bfloat16"
-    ),
-    python_mb: Annotated[
-        int, typer.Option(min=1, help="How much of the installed Python sources to make datastores of.")
-    ] = 4,
-    model: ModelOption = None,
-    profile: ProfileOption = None,
-) -> None:
-    """Run simulate on all answers and decode on all prompts, and write docs/results.md with its plots."""
-    from benchmarks import report as benchmark
-    from benchmarks.plots import draw
-    from benchmarks.results_page import render
-
-    if not page.suffix or page.is_dir():
-        raise SettingError(f"--out is the page's file and not {str(page)!r}: give a name like results.md")
-    folder = page.with_suffix("")
-    kept = folder / "figures.json"
-    if not redraw:
-        if data is None:
-            raise SettingError("a report needs the folder that holds the data files: --data FOLDER")
-        benchmark.check_data(data)
-        engines = [make_engine(dtype=dtype.strip(), model=model, profile=profile) for dtype in dtypes.split(",")]
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass  # where nothing can be written is found out now, not hours later
-        with progress_bars() as progress:
-            results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress)
-        kept.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    try:
-        results = json.loads(kept.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER") from error
-    try:
-        plots = draw(results, folder)
-        text = render(results, plots, page, "python -m benchmarks report --data FOLDER")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise SettingError(f"{kept} holds other figures than this version's ({error!r}); give --data FOLDER") from error
-    page.write_text(text, "utf-8")
-    out.print(f"Wrote {page}, {len(plots)} plots and figures.json in {folder}")
-
-
 # Its module is a command by itself, for machines that have a GPU and not the application.
 cli.command(epilog="Example: python -m benchmarks gpu --shape llama-3.1-8b --data llma_rag.jsonl --limit 20")(gpu)
 
-
+# Those whose measurements take several modules have one for the command too.
+cli.command(epilog="Example: python -m benchmarks scaling --contexts 512,1024,2048 --chunks 100,200,400")(scaling)
+cli.command(epilog="Example: python -m benchmarks perplexity --dtype bfloat16,int8 --tokens 5000")(perplexity)
+cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")(report)
 cli.command("peers", epilog=EXAMPLE)(peers)
 
 

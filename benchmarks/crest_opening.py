@@ -8,7 +8,6 @@ once to warm the page cache, unmeasured, in another such process.
 from __future__ import annotations
 
 import json
-import os
 import random
 import struct
 import subprocess
@@ -17,13 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.resident import resident_bytes
 from indexes.corpus import decode_ids, id_bytes
 from indexes.crest import BUCKETS, KIND, RECORDS, CrestStore
 from indexes.datastore import Opened, open_store, read_store, size_bytes
 
 ROOT = Path(__file__).parents[1]
 SEED = 0
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def run(folder: Path, lookups: int) -> dict[str, Any]:
@@ -58,16 +57,10 @@ def _contexts(opened: Opened, count: int) -> list[list[int]]:
     return contexts
 
 
-def _resident() -> int:
-    """Bytes of this process that are in memory."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * PAGE
-
-
 def measure(folder: Path, hashed: str, contexts: list[list[int]]) -> dict[str, float]:
     """Open, look everything up, and say what that took."""
     took = [0.0] * len(contexts)
-    before, began = _resident(), time.perf_counter()
+    before, began = resident_bytes(), time.perf_counter()
     store = CrestStore(folder, hashed)
     opened = time.perf_counter()
     found = 0
@@ -75,7 +68,7 @@ def measure(folder: Path, hashed: str, contexts: list[list[int]]) -> dict[str, f
         asked = time.perf_counter()
         found += store.lookup(context)[0] > 0
         took[index] = time.perf_counter() - asked
-    added = _resident() - before
+    added = resident_bytes() - before
     took.sort()
     return {
         "open_ms": round(1000 * (opened - began), 2),

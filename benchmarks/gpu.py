@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from indexes.errors import QuotewrightError, SettingError
+from indexes.errors import QuotewrightError
 
 
 def gpu(
@@ -32,21 +32,15 @@ def gpu(
 ) -> None:
     """Step times and replayed answers of a model's shape with random weights: needs no weights, no network."""
     from benchmarks import gpu_run as benchmark
+    from benchmarks.listed import numbers
     from benchmarks.tables import print_result
 
-    sizes, lengths = _numbers("nodes", nodes), _numbers("contexts", contexts)
+    sizes, lengths = numbers("nodes", nodes), numbers("contexts", contexts)
     setting = benchmark.Setting(shape, device, dtype, sizes, lengths, limit, exact)
     result = benchmark.run(_tokenizer(tokenizer), data, setting, lambda message: typer.echo(message, err=True))
     print_result(result, "steps", as_json)
     if not as_json:
         print_result({"conditions": {"without prefill": "yes"}, "answers": result["answers"]}, "answers", False)
-
-
-def _numbers(name: str, text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise SettingError(f"{name} is {text!r}; it must be numbers with commas between")
-    return [int(part) for part in parts]
 
 
 def _tokenizer(chosen: str | None) -> Any:

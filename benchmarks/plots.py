@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,11 @@ def draw(results: Results, folder: Path) -> dict[str, Path]:
     drawings: dict[str, Callable[[Results], Figure]] = {
         "nodes": _nodes, "trie-grid": _trie_grid, "datastores": _datastores, "reliability": _reliability
     }  # fmt: skip
+    return save(drawings, results, folder)
+
+
+def save(drawings: Mapping[str, Callable[[Results], Figure]], results: Results, folder: Path) -> dict[str, Path]:
+    """Draw these figures into `folder`; returns their paths by name."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for name, drawing in drawings.items():
@@ -35,14 +40,15 @@ def draw(results: Results, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
+def side_by_side(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure of so many panels."""
     figure = Figure(figsize=(4.2 * count, 3.6), layout="constrained")
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
 def _nodes(results: Results) -> Figure:
     """Tokens per step against the nodes that were really drafted, a panel per data file."""
-    figure, panels = _panels(len(results["simulate"]))
+    figure, panels = side_by_side(len(results["simulate"]))
     for panel, simulated in zip(panels, results["simulate"], strict=True):
         names = list(dict.fromkeys(line["drafter"] for line in simulated["lines"]))
         for number, name in enumerate(name for name in names if name != "plain"):
@@ -62,7 +68,7 @@ def _nodes(results: Results) -> Figure:
 
 def _trie_grid(results: Results) -> Figure:
     """Tokens per step of the n-gram trie, n by L_p, and against num_draft."""
-    figure, (left, right) = _panels(2)
+    figure, (left, right) = side_by_side(2)
     grid = {(line["n"], line["prefix_length"]): line["tokens_per_step"] for line in results["trie"]["grid"]}
     rows, columns = sorted({prefix for _, prefix in grid}), sorted({n for n, _ in grid})
     values = [[grid[n, prefix] for n in columns] for prefix in rows]
@@ -88,7 +94,7 @@ def _datastores(results: Results) -> Figure:
     """Tokens per step against the datastore's bytes, REST and CREST, a panel per corpus."""
     stores = results["stores"]["stores"]
     corpora = list(dict.fromkeys(line["corpus"] for line in stores))
-    figure, panels = _panels(len(corpora))
+    figure, panels = side_by_side(len(corpora))
     for panel, corpus in zip(panels, corpora, strict=True):
         kinds = dict.fromkeys(line["kind"] for line in stores)
         for marker, kind in zip(_MARKERS, kinds, strict=False):
@@ -104,7 +110,7 @@ def _datastores(results: Results) -> Figure:
 
 def _reliability(results: Results) -> Figure:
     """How often nodes were accepted against how likely blend said they were, 32 nodes, a panel per data file."""
-    figure, panels = _panels(len(results["simulate"]))
+    figure, panels = side_by_side(len(results["simulate"]))
     for panel, simulated in zip(panels, results["simulate"], strict=True):
         panel.plot([0, 1], [0, 1], color="grey", linestyle=":")
         for name, table in simulated["reliability"].items():

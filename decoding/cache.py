@@ -1,6 +1,6 @@
 """A KV cache for one sequence that can be compacted to an accepted path, as a transformers cache.
 
-Keys and values are preallocated and grow by doubling; nothing is concatenated in a step. Sliding-window
+Keys and values are preallocated and grow by `GROWTH` columns; nothing is concatenated in a step. Sliding-window
 layers keep every token too: the window is a matter of the mask.
 """
 
@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-GROWTH = 512
+from decoding.cache_memory import CacheMemory, of_arrays
+
+GROWTH = 512  # columns: copying all of them so rarely costs little beside what attention reads of them in between
 
 
 class TreeCacheLayer(CacheLayerMixin):  # type: ignore[misc]
@@ -47,7 +49,7 @@ class TreeCacheLayer(CacheLayerMixin):  # type: ignore[misc]
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def _grown(self, old: torch.Tensor, end: int) -> torch.Tensor:
-        capacity = max(2 * old.shape[2], -(-end // GROWTH) * GROWTH)
+        capacity = -(-end // GROWTH) * GROWTH
         new = old.new_empty((*old.shape[:2], capacity, old.shape[3]))
         new[:, :, : self.length] = old[:, :, : self.length]
         return new
@@ -81,6 +83,14 @@ class TreeCache(Cache):  # type: ignore[misc]
     def length(self) -> int:
         """Number of tokens in the cache."""
         return self.tree_layers[0].length
+
+    def memory(self, length: int) -> CacheMemory:
+        """Bytes allocated, and in use by the first `length` tokens."""
+        filled = [layer for layer in self.tree_layers if layer.is_initialized]
+        if not filled:
+            return CacheMemory(0, 0)
+        nbytes = sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)
+        return of_arrays(nbytes, filled[0].keys.shape[2], length)
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` tokens."""

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from decoding.architecture import FULL, SLIDING, check_reads_trees, read_architecture, use_tree_attention
 from decoding.cache import TreeCache
+from decoding.cache_memory import CacheMemory, of_tensors
 from decoding.target import Snapshot
 from decoding.tree import EMPTY, DraftTree, ancestor_mask, depths
 from indexes.errors import ModelError
@@ -60,6 +61,16 @@ class HuggingFaceTarget:
     def length(self) -> int:
         """Number of tokens kept in the cache."""
         return self._committed
+
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """Bytes of keys and values."""
+        return self._cache.memory(self._committed)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of parameters and buffers."""
+        return of_tensors([*self._model.parameters(), *self._model.buffers()])
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:

@@ -11,22 +11,30 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from decoding.cache_memory import CacheMemory, of_arrays
 from decoding.lean.shape import LeanShape
 
-GROWTH = 512  # columns
+GROWTH = 512  # columns: copying all of them so rarely costs little beside what attention reads of them in between
 
 
 class KeyValueCache:
-    """`store` (layers, 2, KV heads, capacity, D): keys, then values. It grows by doubling, never in the steps between.
+    """`store` (layers, 2, KV heads, capacity, D): keys, then values. It grows by `growth` columns at a time: less than
+    that is unused, however long the text. A larger `growth` is for who has to pay more than a copy for another store.
 
     Nothing here waits for the device: lengths are known to the host, and the columns of a path travel from pinned
     memory on the stream of the forward passes.
     """
 
-    def __init__(self, shape: LeanShape, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, shape: LeanShape, dtype: torch.dtype, device: torch.device, growth: int = GROWTH) -> None:
         size = (shape.layers, 2, shape.kv_heads, 0, shape.head_dim)
         self.store = torch.zeros(size, dtype=dtype, device=device)
         self.length = 0
+        self._growth = growth
+
+    @property
+    def memory(self) -> CacheMemory:
+        """Bytes in use and allocated."""
+        return of_arrays(self.store.nbytes, self.capacity, self.length)
 
     @property
     def capacity(self) -> int:
@@ -37,7 +45,7 @@ class KeyValueCache:
         """Make room for so many columns. What is in use stays; the store may be another tensor afterwards."""
         if columns <= self.capacity:
             return
-        capacity = max(2 * self.capacity, -(-columns // GROWTH) * GROWTH)
+        capacity = -(-columns // self._growth) * self._growth
         # Zeros, for whatever lies behind the last column is multiplied by zero at most, and zero times NaN is NaN.
         grown = self.store.new_zeros((*self.store.shape[:3], capacity, self.store.shape[4]))
         grown[:, :, :, : self.length] = self.store[:, :, :, : self.length]

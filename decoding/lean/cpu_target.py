@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from decoding.cache_memory import CacheMemory, of_arrays
 from decoding.lean.cpu_attention import move_slots
 from decoding.lean.cpu_layout import Pass, Rows, Sizes
 from decoding.lean.cpu_packing import aligned, pack_weights
@@ -26,7 +27,7 @@ from indexes.errors import SettingError
 
 KINDS = {"float32": F32, "bfloat16": BF16, "int8": INT8}
 PROMPT_ROWS = 512  # rows of a prompt that are read in one pass
-GROWTH = 512  # slots
+GROWTH = 128  # slots: copying all of them so rarely costs a hundredth of what attention reads of them in between
 
 
 class CpuLeanTarget:
@@ -68,16 +69,28 @@ class CpuLeanTarget:
         self.context_limit = shape.context_limit
         self.stop_tokens = shape.stop_tokens if stop_tokens is None else stop_tokens
         self.kind = f"lean, kernels for the CPU, {self._threads} threads"
-        self._reserve(GROWTH)
+        self._reserve(0)
 
     @property
     def length(self) -> int:
         """Number of tokens kept in the cache."""
         return self._committed
 
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """Bytes of keys and values; as scratch those of attention's scores and weights, which grow with them."""
+        scratch = self._rows.scores.nbytes + self._rows.weights.nbytes if self._rows is not None else 0
+        return of_arrays(self._keys.nbytes + self._values.nbytes, self._slots, self._committed, scratch)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the packed weights, and of the embedding, which is not packed."""
+        return sum(int(array.nbytes) for array in self._weights) + self._embed.nbytes
+
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
         """Read the prompt behind the `cached` first tokens: logits (V,) after its last token, until the next pass."""
         self.truncate(cached)
+        self._reserve(len(tokens))
         for start in range(cached, len(tokens), PROMPT_ROWS):
             some = tokens[start : start + PROMPT_ROWS]
             last = start + len(some) == len(tokens)
@@ -144,19 +157,25 @@ class CpuLeanTarget:
         return torch.from_numpy(logits)[:, : self.vocabulary]
 
     def _reserve(self, slots: int) -> None:
-        """Have room for so many tokens in the cache, and in the memory that attention needs for them."""
-        if slots <= self._slots:
+        """Have room for so many tokens in the cache, and in the memory that attention needs for them.
+
+        There is room for `GROWTH` more after a prompt, and whenever it has run out: never more than that is unused.
+        """
+        if slots <= self._slots and self._slots:
             return
-        grown = -(-max(slots, min(2 * self._slots, self.context_limit)) // GROWTH) * GROWTH
+        grown = -(-slots // COLUMNS) * COLUMNS + GROWTH
         shape, group = self._shape, self._group
         per_layer = (shape.layers, shape.kv_heads)
+        # One after the other, so that not both are there twice. Of what was there nothing but committed slots counts.
+        panels, groups = -(-self._committed // COLUMNS), -(-self._committed // group)
         keys = aligned((*per_layer, grown // COLUMNS, shape.head_dim // group, COLUMNS, group), self._number)
+        if panels:
+            keys[:, :, :panels] = self._keys[:, :, :panels]
+        self._keys = keys
         values = aligned((*per_layer, grown // group, shape.head_dim, group), self._number)
-        if self._slots:
-            keys[:, :, : self._slots // COLUMNS] = self._keys
-            values[:, :, : self._slots // group] = self._values
-        self._keys, self._values, self._slots = keys, values, grown
-        self._rows = None
+        if groups:
+            values[:, :, :groups] = self._values[:, :, :groups]
+        self._values, self._slots, self._rows = values, grown, None
 
     def _room(self, count: int) -> Rows:
         """The memory of a pass over so many rows."""

@@ -40,7 +40,7 @@ from decoding.lean.weights import LeanWeights
 from decoding.tree import DraftTree, Ints
 from indexes.errors import SettingError
 
-FIRST_TOKENS = 4096  # room in the cache before any graph is captured: growing later drops them all
+FIRST_TOKENS = 4096  # room in the cache before any graph is captured, and of each growth: it drops them all
 
 
 class CapturedStep:
@@ -171,6 +171,6 @@ def graph_target(
 ) -> LeanTarget:
     """The lean target whose trees are verified on captured graphs; see `GraphVerify` for exact_rows and errors."""
     model = LeanModel(shape, weights)
-    cache = KeyValueCache(shape, model.dtype, model.device)
-    cache.reserve(min(shape.context_limit, FIRST_TOKENS) + BUCKETS[-1])
+    cache = KeyValueCache(shape, model.dtype, model.device, min(shape.context_limit, FIRST_TOKENS) + BUCKETS[-1])
+    cache.reserve(1)
     return LeanTarget(shape, weights, stop_tokens, GraphVerify(model, cache, exact_rows), cache)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from decoding.cache_memory import CacheMemory, of_tensors
 from decoding.lean.cache import KeyValueCache
 from decoding.lean.shape import LeanShape
 from decoding.lean.torch_model import EagerRows, LeanModel
@@ -87,6 +88,16 @@ class LeanTarget:
     def length(self) -> int:
         """Number of tokens kept in the cache."""
         return self._cache.length
+
+    @property
+    def cache_memory(self) -> CacheMemory:
+        """Bytes of keys and values."""
+        return self._cache.memory
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights."""
+        return of_tensors(self._model.weights.tensors())
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> Tensor:

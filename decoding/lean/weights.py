@@ -7,7 +7,7 @@ pass. A mapping that reads a tensor from its file when asked (`decoding.lean.fil
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -65,6 +65,11 @@ class LeanWeights:
     head: Tensor  # (V, H)
     cos: Tensor
     sin: Tensor
+
+    def tensors(self) -> list[Tensor]:
+        """All of them; a tied head stands here twice."""
+        parts = [getattr(layer, field.name) for layer in self.layers for field in fields(layer)]
+        return [self.embed, self.norm, self.head, self.cos, self.sin, *(part for part in parts if part is not None)]
 
 
 _Parts = Sequence[tuple[str, int]]  # the tensors that stand in one, one below the other: names and rows

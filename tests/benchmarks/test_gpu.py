@@ -9,11 +9,11 @@ from typing import ClassVar
 import pytest
 import torch
 
-from benchmarks.gpu import _numbers
 from benchmarks.gpu_replay import Forced, counted, fitting, forced
 from benchmarks.gpu_run import Setting, run
 from benchmarks.gpu_shapes import SHAPES, shape_config
 from benchmarks.gpu_steps import plain_step_bytes
+from benchmarks.listed import numbers
 from benchmarks.recorded import Recorded
 from decoding.drafter import DraftRequest, Observation, Reference
 from decoding.drafters import make_drafter
@@ -132,7 +132,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(SettingError, match="must begin with 0"):
         Setting("tiny", "cpu", "float32", (3,), (8,), None, False)
     with pytest.raises(SettingError, match="numbers with commas"):
-        _numbers("nodes", "0,many")
+        numbers("nodes", "0,many")
 
 
 def test_exact_needs_a_gpu(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_number_of_threads_changes_no_bit(number_format: str) -> None:
 
 @functools.cache
 def long_model() -> Any:
-    return tiny_model("llama", WIDE | {"max_position_embeddings": 4 * GROWTH})
+    return tiny_model("llama", WIDE | {"max_position_embeddings": 4 * PROMPT_ROWS})
 
 
 @every_format
