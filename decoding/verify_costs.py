@@ -22,7 +22,7 @@ EDGES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 COARSE_FIRST = (0, 1, 8, 2, 16, 4, 32, 64)  # a model too slow to time everything gets these
 LEAST_TIMED, LEAST_ROUNDS = 4, 2
 CONTEXT_TOKENS = 512
-ROUNDS = 5
+ROUNDS = 15
 
 PACE_RATE = 0.2  # weight of the newest pass in the machine's pace
 BIAS_RATE = 0.05  # and in what sets a size apart from the others
@@ -67,7 +67,7 @@ def measure_costs(
 ) -> VerifyCosts:
     """Time forward passes over chains of up to `max_nodes` nodes: the fastest of some rounds, for noise only adds.
 
-    A warm-up apart it ends after five rounds, or after `limit_s` seconds and two rounds over a few sizes; sizes that
+    A warm-up apart it ends after fifteen rounds, or after `limit_s` seconds and two rounds over a few sizes; sizes that
     were not reached then are left out, as are those beyond half of the model's context. What the target's cache held
     is lost.
     """
