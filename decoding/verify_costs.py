@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from decoding.choices import choose
 from decoding.target import TargetModel
 from decoding.tree import chain
 from indexes.errors import SettingError
@@ -93,10 +94,10 @@ def measure_costs(
 
 
 def _timed(target: TargetModel, tokens: list[int], size: int, context: int, clock: Callable[[], float]) -> float:
-    """Seconds of one pass over a chain, with the reading of the logits that makes it complete."""
+    """Seconds of one pass over a chain, with the choice of tokens that makes it complete."""
     drafted = chain(tokens[:size])
     start = clock()
-    target.forward(tokens[0], drafted).argmax(dim=-1).tolist()
+    choose(target.forward(tokens[0], drafted), drafted, tokens[:1])
     target.keep(())
     seconds = clock() - start
     target.truncate(context)

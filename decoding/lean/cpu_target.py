@@ -50,7 +50,7 @@ class CpuLeanTarget:
         self._kind = KINDS[number_format]
         self._shape = shape
         self._weights = pack_weights(shape, weights, self._kind)
-        self._embed = weights.embed if self._kind == F32 else weights.embed.to(torch.bfloat16)
+        self._embed = _numbers(weights.embed, self._kind)
         self._number = np.dtype(np.float32 if self._kind == F32 else np.uint16)
         self._group = 4 // self._number.itemsize
         self._sizes = Sizes(
@@ -85,7 +85,7 @@ class CpuLeanTarget:
     @property
     def weight_bytes(self) -> int:
         """Bytes of the packed weights, and of the embedding, which is not packed."""
-        return sum(int(array.nbytes) for array in self._weights) + self._embed.nbytes
+        return sum(int(array.nbytes) for array in (*self._weights, self._embed))
 
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
         """Read the prompt behind the `cached` first tokens: logits (V,) after its last token, until the next pass."""
@@ -142,7 +142,7 @@ class CpuLeanTarget:
         count = len(tokens)
         self._reserve(self._committed + count)
         rows = self._room(count)
-        rows.state[:count] = self._embed[list(tokens)].float().numpy()
+        _widen(self._embed[np.asarray(tokens)], rows.state[:count])
         if wanted > len(self._logits):
             self._logits = aligned((wanted, -(-self.vocabulary // COLUMNS) * COLUMNS), np.float32)
         logits = self._logits[:wanted]
@@ -203,3 +203,18 @@ class CpuLeanTarget:
             gathered=aligned((threads, each + 2, shape.head_dim, self._group), number),
         )
         return self._rows
+
+
+def _numbers(embedding: torch.Tensor, kind: int) -> Any:
+    """The embedding (V, H) as float32, or as the bits of bfloat16."""
+    if kind == F32:
+        return embedding.float().numpy()
+    return embedding.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+
+
+def _widen(rows: Any, into: Any) -> None:
+    """Rows of the embedding as float32. Not by PyTorch, whose threads would go on spinning beside the pass."""
+    if rows.dtype == np.float32:
+        into[:] = rows
+    else:
+        np.left_shift(rows, 16, out=into.view(np.uint32), dtype=np.uint32)
