@@ -30,6 +30,9 @@ METHODS = (
 )  # fmt: skip
 
 
+PARTS = ("simulate", "stores", "decode")
+
+
 def check_data(data: Path) -> None:
     """Raises SettingError where a data file is missing."""
     if missing := [name for name in (*RECORDED, *PROMPTS) if not (data / name).is_file()]:
@@ -39,19 +42,27 @@ def check_data(data: Path) -> None:
 
 
 def collect(
-    engines: Sequence[Engine], data: Path, questions: int, max_new_tokens: int, python_mb: int, progress: Progress
+    engines: Sequence[Engine],
+    data: Path,
+    questions: int,
+    max_new_tokens: int,
+    python_mb: int,
+    progress: Progress,
+    parts: Sequence[str] = PARTS,
 ) -> dict[str, Any]:
-    """Run everything, decoding with each engine."""
+    """Run these parts, decoding with each engine."""
     tokenizer = engines[0].tokenizer
-    simulated = [_simulated(tokenizer, data / name, progress) for name in RECORDED]
-    rag = read_recorded(data / RAG, text_encoder(tokenizer))
-    return {
-        "conditions": conditions(model=engines[0].profile.model),
-        "simulate": simulated,
-        "trie": _trie_grid(rag, progress),
-        "stores": datastore_sizes.run(tokenizer, data / ANSWERS, True, python_mb * 10**6, progress=progress),
-        "decode": [result for one in engines for result in _decoded(one, data, questions, max_new_tokens, progress)],
-    }
+    results: dict[str, Any] = {"conditions": conditions(model=engines[0].profile.model)}
+    if "simulate" in parts:
+        results["simulate"] = [_simulated(tokenizer, data / name, progress) for name in RECORDED]
+        results["trie"] = _trie_grid(read_recorded(data / RAG, text_encoder(tokenizer)), progress)
+    if "stores" in parts:
+        sizes = datastore_sizes.run(tokenizer, data / ANSWERS, True, python_mb * 10**6, progress=progress)
+        results["stores"] = sizes
+    if "decode" in parts:
+        decoded = [_decoded(one, data, questions, max_new_tokens, progress) for one in engines]
+        results["decode"] = [result for several in decoded for result in several]
+    return results
 
 
 def _simulated(tokenizer: Any, data: Path, progress: Progress) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from app.command_line import make_engine
 from app.options import ModelOption, ProfileOption
 from app.terminal import out, progress_bars
+from benchmarks.listed import words
 from benchmarks.options import TokensOption
 from indexes.errors import SettingError
 
@@ -30,6 +31,9 @@ def report(
     python_mb: Annotated[
         int, typer.Option(min=1, help="How much of the installed Python sources to make datastores of.")
     ] = 4,
+    parts: Annotated[
+        str, typer.Option(help="Some of simulate, stores, decode; the others stay as they were.")
+    ] = "simulate,stores,decode",
     model: ModelOption = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -50,13 +54,12 @@ def report(
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass  # where nothing can be written is found out now, not hours later
+        chosen = words(parts, benchmark.PARTS, "parts")
+        before = _earlier(kept) if set(chosen) != set(benchmark.PARTS) else {}
         with progress_bars() as progress:
-            results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress)
-        kept.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    try:
-        results = json.loads(kept.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER") from error
+            results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress, chosen)
+        kept.write_text(json.dumps(before | results, indent=1) + "\n", "utf-8")
+    results = _earlier(kept)
     try:
         plots = draw(results, folder)
         text = render(results, plots, page, "python -m benchmarks report --data FOLDER")
@@ -64,3 +67,14 @@ def report(
         raise SettingError(f"{kept} holds other figures than this version's ({error!r}); give --data FOLDER") from error
     page.write_text(text, "utf-8")
     out.print(f"Wrote {page}, {len(plots)} plots and figures.json in {folder}")
+
+
+def _earlier(kept: Path) -> dict[str, Any]:
+    """The figures of the last run. Raises SettingError when there are none."""
+    try:
+        results: dict[str, Any] = json.loads(kept.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER, and no --parts"
+        ) from error
+    return results

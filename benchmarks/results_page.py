@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import BUDGETS
+from benchmarks.results_sections import sections
 from benchmarks.simulation import ORACLES
 
 Results = dict[str, Any]
@@ -42,9 +43,9 @@ DECODED = """## Real answers
 `python -m benchmarks decode`: the first {questions} questions of each file, at most {max_new_tokens} new tokens,
 greedy, all methods interleaved per question in one process. Speed-up is tokens per second over `plain`, after the
 first token. The node budget is adaptive (at most {max_nodes} nodes), and a drafter is kept from question to question.
-REST and CREST draft from the first turns of recorded MT-Bench answers. In bfloat16 a pass over a tree rounds otherwise
-than a pass over one token, and greedy answers drift apart, for transformers' own methods too; in float32 every answer
-has to be the plain one. The methods that need a second model are measured apart: docs/lab-notes.md.
+REST and CREST draft from the first turns of recorded MT-Bench answers. The target is `{target}`; ours have to give the
+plain answer in every number format, transformers' own methods drift from it in bfloat16. The methods that need a second
+model are measured apart: docs/lab-notes.md.
 """
 
 STORES = """## Datastores: size against accept length
@@ -75,6 +76,7 @@ def render(results: Results, plots: Mapping[str, Path], page: Path, command: str
             STORES.format(**results["stores"]["conditions"]),
             _stores(results["stores"]),
             _image(links["datastores"], "Tokens per step against bytes on disk"),
+            *sections(plots["nodes"].parent, page),
         )
     )
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before anything imports triton: the GPU's kernels run in its interpreter
 
 from app.engine import Engine
 from app.settings import Paths, Settings, paths

@@ -42,7 +42,7 @@ def results() -> dict[str, Any]:
     store = {"corpus": "answers", "settings": {"least": 2}, "nodes_per_step": 3.0, "lookup_us_median": 12.5}
     conditions = {
         "data": "prompts.jsonl", "dtype": "float32", "questions": 2, "max_new_tokens": 9, "max_nodes": 32,
-        "prompt_tokens_mean": 700,
+        "prompt_tokens_mean": 700, "target": "lean",
     }  # fmt: skip
     return {
         "conditions": {"machine": "a machine"},
@@ -106,6 +106,29 @@ def test_the_page_is_made_again_from_the_last_run_s_figures(results: dict[str, A
     (tmp_path / "page" / "figures.json").write_text(json.dumps(results))
     assert CliRunner().invoke(cli, ["report", "--redraw", "--out", str(page)]).exit_code == 0
     assert "- machine: a machine" in page.read_text("utf-8")
+
+
+def test_benchmarks_that_were_run_apart_have_their_sections(results: dict[str, Any], tmp_path: Path) -> None:
+    plots = draw(results, tmp_path / "r")
+    (tmp_path / "r" / "scaling").mkdir()
+    (tmp_path / "r" / "scaling" / "step-time.png").write_bytes(PNG)
+    conditions = {"machine": "a machine", "gpu": None, "vllm": {"threads": 2}}
+    lines = [{"drafter": "blend", "share": 1.0, "differences": []}, {"drafter": "trie", "share": 0.91234567}]
+    (tmp_path / "r" / "identity.json").write_text(json.dumps({"conditions": conditions, "drafters": lines}))
+    (tmp_path / "r" / "scaling.json").write_text(json.dumps({"conditions": {}, "steps": [{"context": 512}]}))
+    text = render(results, plots, tmp_path / "r.md", "")
+    assert "## Exact in 16 bits" in text
+    assert "machine: a machine; vllm: threads 2." in text
+    assert "| drafter | share |\n| ---|--- |\n| blend | 1 |\n| trie | 0.9123 |" in text
+    assert "![step-time](r/scaling/step-time.png)" in text
+    assert "Beside other engines" not in text
+
+
+def test_a_section_whose_file_is_torn_is_named(results: dict[str, Any], tmp_path: Path) -> None:
+    plots = draw(results, tmp_path / "r")
+    (tmp_path / "r" / "peers.json").write_text('{"conditions": ')
+    with pytest.raises(SettingError, match=r"peers\.json does not hold figures of `peers`"):
+        render(results, plots, tmp_path / "r.md", "")
 
 
 @pytest.mark.parametrize(("arguments", "wrong"), [(["--redraw"], "holds no figures"), ([], "--data FOLDER")])

@@ -1,11 +1,10 @@
 """The Triton kernels against plain PyTorch: on a GPU as compiled, elsewhere in Triton's interpreter.
 
-Needs triton, which PyTorch's CUDA builds bring and its CPU builds do not: `pip install triton` to run them there.
+Triton comes with PyTorch's CUDA builds, and elsewhere on Linux with tests/requirements.txt.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ import pytest
 import torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when a kernel is defined
 pytest.importorskip("triton")
 
 from decoding.lean import triton_attention  # noqa: E402
