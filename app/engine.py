@@ -59,7 +59,7 @@ class Engine(Loaded):
         self._drafters = KeptDrafters(self._new_drafter)
         self._counts: dict[str, NgramCounts] = {}
         self._checked = False
-        self._compiled = False
+        self._loaded = False
 
     @functools.cached_property
     def _answers(self) -> AnswerCache:
@@ -101,32 +101,28 @@ class Engine(Loaded):
             self._budgets.clear()
 
     def load(self) -> None:
-        """Load every model now, so that the first question does not wait."""
+        """Load every model and compile what is compiled now, so that the first question does not wait."""
         with self._loading:
-            if "target" not in vars(self):
+            if not self._loaded:
                 self._say(
                     f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
                 )
-            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
-            if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
-                _ = self.cross_encoder
-            if not self._compiled:  # no answer is begun before, so nobody waits for one here
-                with self._writing:
-                    self._compile()
-        if "verify_times" not in vars(self):
+                self._load()
+        if "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
             with self._writing:
                 self.node_budget(self.settings.drafter)
 
-    def _compile(self) -> None:
-        """What is compiled already is only loaded, and nothing said."""
-        notice = threading.Timer(2, self._say, ["Compiling what is fast (once on this machine, about a minute)"])
+    def _load(self) -> None:
+        """Load and compile. What is compiled already is only loaded."""
+        notice = threading.Timer(10, self._say, ["Compiling what is fast (once on this machine, about a minute)"])
         notice.start()
         try:
+            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+            if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
+                _ = self.cross_encoder
             if self.settings.drafter == "blend":
                 compile_blend()
-            self.target.prefill([0])
-            self.target.truncate(0)
-            self._compiled = True
+            self._loaded = True
         finally:
             notice.cancel()
 

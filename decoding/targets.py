@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, GenerationConfig
 
+from decoding.architecture import check_reads_trees
 from decoding.hf_target import HuggingFaceTarget, load_hf_model
 from decoding.lean.files import StoredTensors
 from decoding.lean.shape import LeanShape, read_shape
@@ -92,7 +93,9 @@ def _on_kernels(folder: Path, config: Any, device: str, number_format: str, exac
         check_packable(shape)
         if number_format not in KINDS:
             raise UnsupportedModelError(f"the CPU's kernels know {', '.join(KINDS)}, not {number_format}")
-        return CpuLeanTarget(shape, _weights(folder, shape, config, device, number_format), number_format, stop)
+        target = CpuLeanTarget(shape, _weights(folder, shape, config, device, number_format), number_format, stop)
+        check_reads_trees(target, shape.name)  # which compiles what is compiled, too
+        return target
     if not device.startswith("cuda") or number_format == "int8":
         raise UnsupportedModelError(f"there are no kernels for {number_format} on {device}")
     from decoding.lean.cuda_graphs import graph_target, rows_agree
