@@ -17,7 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from indexes.compiled import compiled
@@ -50,7 +50,10 @@ class _BFloat(ir.Type):  # type: ignore[misc]
 
 @functools.cache
 def cpu_features() -> frozenset[str]:
-    """What this processor can do, in LLVM's names."""
+    """What this processor can do, in LLVM's names; or what NUMBA_CPU_FEATURES says that numba may use of it."""
+    allowed: str | None = getattr(config, "CPU_FEATURES", None)
+    if allowed is not None:
+        return frozenset(name[1:] for name in allowed.split(",") if name.startswith("+"))
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
+import platform
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -173,6 +178,33 @@ def test_a_product_of_any_number_of_rows_has_the_same_bits() -> None:
         product(F32, 1, left[row].ctypes.data, 256, 0, panel.ctypes.data, 128, 64, sums[1, row].ctypes.data, 128, 0)
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_allclose(sums[0], left @ panel.reshape(64, 32), rtol=1e-4, atol=1e-4)
+
+
+AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt"
+ON_AN_OLDER_PROCESSOR = """
+import torch
+from decoding.lean.cpu_tiles import multiplies_bf16
+from tests.decoding.test_lean_cpu import FORMATS, NEAR, PROMPT, TREE, HuggingFaceTarget, model_of, read_alone, target_of
+assert not multiplies_bf16()
+other = HuggingFaceTarget(model_of("qwen2"))
+other.prefill(PROMPT)
+expected = other.forward(5, TREE)
+for number_format in ("bfloat16", "int8"):
+    target = target_of("qwen2", number_format)
+    target.prefill(PROMPT)
+    found = target.forward(5, TREE).clone()
+    assert float(((found - expected).norm(dim=-1) / expected.norm(dim=-1)).max()) < NEAR[number_format]
+    target.prefill(PROMPT)
+    for row, alone in zip([0, 2, 4, 5, 6], read_alone(target, [5, 10, 12, 13, 14]), strict=True):
+        assert torch.equal(found[row], alone)
+"""
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="asks for an older x86 processor")
+def test_a_processor_without_these_instructions_computes_the_same_way_and_as_exactly(tmp_path: Path) -> None:
+    older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": AVX2, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", ON_AN_OLDER_PROCESSOR]
+    subprocess.run(command, cwd=Path(__file__).parents[2], env=os.environ | older, check=True)
 
 
 def test_a_packed_matrix_has_the_bytes_of_its_number_format() -> None:
