@@ -60,15 +60,22 @@ def read_prompts(path: Path, data_format: str | None = None, limit: int | None =
 
 
 def _spec_bench(number: int, line: dict[str, Any]) -> PromptExample:
-    prompt: str = line["turns"][0]
+    prompt = readable(line["turns"][0])
     references = tuple(part for part in prompt.splitlines() if part.strip())
     return PromptExample(str(line.get("question_id", number)), prompt, references)
 
 
 def _llma(number: int, line: dict[str, Any]) -> PromptExample:
-    docs = [fold(doc) for doc in line["docs"]]
-    prompt = "\n\n".join([*docs, f"Question: {line['query']}\nAnswer:"])
-    return PromptExample(str(number), prompt, (*docs, line["query"]))
+    docs, query = [fold(readable(doc)) for doc in line["docs"]], readable(line["query"])
+    prompt = "\n\n".join([*docs, f"Question: {query}\nAnswer:"])
+    return PromptExample(str(number), prompt, (*docs, query))
+
+
+def readable(text: Any) -> str:
+    """A text without halves of characters, which no tokenizer reads. Raises TypeError for anything else."""
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r:.40} is no text")
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def read_squad(path: Path) -> tuple[list[str], list[Question]]:

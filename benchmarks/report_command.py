@@ -49,13 +49,13 @@ def report(
     if not redraw:
         if data is None:
             raise SettingError("a report needs the folder that holds the data files: --data FOLDER")
+        chosen = words(parts, benchmark.PARTS, "parts")
+        before = _earlier(kept) if set(chosen) != set(benchmark.PARTS) else {}
         benchmark.check_data(data)
         engines = [make_engine(dtype=dtype.strip(), model=model, profile=profile) for dtype in dtypes.split(",")]
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass  # where nothing can be written is found out now, not hours later
-        chosen = words(parts, benchmark.PARTS, "parts")
-        before = _earlier(kept) if set(chosen) != set(benchmark.PARTS) else {}
         with progress_bars() as progress:
             results = benchmark.collect(engines, data, questions, max_new_tokens, python_mb, progress, chosen)
         kept.write_text(json.dumps(before | results, indent=1) + "\n", "utf-8")
@@ -72,8 +72,8 @@ def report(
 def _earlier(kept: Path) -> dict[str, Any]:
     """The figures of the last run. Raises SettingError when there are none."""
     try:
-        results: dict[str, Any] = json.loads(kept.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        results: dict[str, Any] = dict(json.loads(kept.read_text("utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise SettingError(
             f"{kept} holds no figures of an earlier run ({error}); give --data FOLDER, and no --parts"
         ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.engine import Engine
 from benchmarks.conditions import conditions
-from benchmarks.data import read_lines
+from benchmarks.data import read_lines, readable
 from benchmarks.replies import our_reply
 from decoding.drafter import DraftRequest
 from decoding.drafters import make_drafter
@@ -26,7 +26,7 @@ def read_turns(path: Path, limit: int | None) -> list[tuple[str, str]]:
     """First and second turns of a file in Spec-Bench's or MT-Bench's form. Raises SettingError for another one."""
     lines = read_lines(path)[:limit]
     try:
-        found = [(str(line["turns"][0]), str((*line["turns"], FOLLOW_UP)[1])) for line in lines]
+        found = [(readable(line["turns"][0]), readable((*line["turns"], FOLLOW_UP)[1])) for line in lines]
     except (KeyError, IndexError, TypeError) as error:
         raise SettingError(f"{path} holds no turns: {error!r}") from error
     if not found:

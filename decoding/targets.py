@@ -43,6 +43,8 @@ def load_target(folder: Path, device: str, number_format: str, choice: str = AUT
     for name, value, allowed in (("target", choice, CHOICES), ("number format", number_format, tuple(NUMBER_FORMATS))):
         if value not in allowed:
             raise SettingError(f"unknown {name} {value!r}; choose one of {', '.join(allowed)}")
+    if device.startswith("cpu"):
+        device = "cpu"  # it has no numbers
     config = _configuration(folder)
     reason = f"the target {choice} has no such kernels"
     if choice in (AUTO, LEAN):
@@ -78,7 +80,7 @@ def takes_kernels(folder: Path) -> bool:
 def _configuration(folder: Path) -> Any:
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged config.json raises whatever the check that it fails raises
         raise ModelError(f"no causal language model could be loaded from {folder}: {error}") from error
 
 
@@ -117,9 +119,11 @@ def _weights(folder: Path, shape: LeanShape, config: Any, device: str, number_fo
 
 
 def _stop_tokens(folder: Path, shape: LeanShape) -> frozenset[int]:
-    """What ends an answer: the generation configuration's word, if there is one."""
+    """What ends an answer: the generation configuration's word, if it says token ids."""
     try:
         eos = GenerationConfig.from_pretrained(folder, local_files_only=True).eos_token_id
-    except (OSError, ValueError):
+    except Exception:  # missing, or damaged in any way
         return shape.stop_tokens
-    return frozenset([eos] if isinstance(eos, int) else eos or shape.stop_tokens)
+    listed = eos if isinstance(eos, list) else [eos]
+    sound = all(isinstance(token, int) and not isinstance(token, bool) for token in listed)
+    return frozenset(listed) if sound else shape.stop_tokens

@@ -6,6 +6,7 @@ as a node of any draft tree, so drafted decoding gives plain decoding's tokens i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,7 +24,7 @@ from decoding.lean.shape import LeanShape
 from decoding.lean.weights import LeanWeights
 from decoding.target import Snapshot
 from decoding.tree import EMPTY, DraftTree, depths
-from indexes.errors import SettingError
+from indexes.errors import DraftTreeError, PromptTooLongError, SettingError
 
 KINDS = {"float32": F32, "bfloat16": BF16, "int8": INT8}
 PROMPT_ROWS = 512  # rows of a prompt that are read in one pass
@@ -88,7 +89,15 @@ class CpuLeanTarget:
         return sum(int(array.nbytes) for array in (*self._weights, self._embed))
 
     def prefill(self, tokens: Sequence[int], cached: int = 0) -> torch.Tensor:
-        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token, until the next pass."""
+        """Read the prompt behind the `cached` first tokens: logits (V,) after its last token, until the next pass.
+
+        Raises PromptTooLongError for more tokens than the model has positions, and none at all.
+        """
+        if not 0 <= cached < len(tokens) <= self.context_limit or cached > self._committed:
+            raise PromptTooLongError(
+                f"the prompt has {len(tokens)} tokens, {cached} of them said to be in the cache of {self._committed}; "
+                f"the model reads 1 to {self.context_limit}, the last one always"
+            )
         self.truncate(cached)
         self._reserve(len(tokens))
         for start in range(cached, len(tokens), PROMPT_ROWS):
@@ -114,13 +123,15 @@ class CpuLeanTarget:
     def keep(self, path: Sequence[int]) -> None:
         """Commit the root and the nodes of `path`; drop the rest of the last tree."""
         kept = np.array([0, *(node + 1 for node in path)])
+        if self._committed + int(kept.max()) >= self._slots or int(kept.min()) < 0:
+            raise DraftTreeError(f"path {list(path)} leads out of the tree that was read last")
         if kept[-1] != len(path):
             move_slots(self._keys, self._values, self._committed, kept)
         self._committed += len(kept)
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` tokens of the cache."""
-        self._committed = min(length, self._committed)
+        self._committed = max(0, min(length, self._committed))
 
     def snapshot(self) -> Snapshot:
         """A copy of keys and values, in whole panels."""
@@ -151,8 +162,9 @@ class CpuLeanTarget:
         counters = aligned((self._sizes.layers * STAGES + LAST_STAGES, COUNTER), np.int64)
         work = (self._sizes, self._weights, rows, (self._keys, self._values), now, counters)
         for thread in range(1, self._threads):
-            assert self._others is not None
-            self._others.submit(run_pass, *work, thread, self._threads)
+            with contextlib.suppress(RuntimeError):  # the interpreter is ending: then alone
+                assert self._others is not None
+                self._others.submit(run_pass, *work, thread, self._threads)
         run_pass(*work, 0, self._threads)
         return torch.from_numpy(logits)[:, : self.vocabulary]
 

@@ -50,10 +50,10 @@ class _BFloat(ir.Type):  # type: ignore[misc]
 
 @functools.cache
 def cpu_features() -> frozenset[str]:
-    """What this processor can do, in LLVM's names; or what NUMBA_CPU_FEATURES says that numba may use of it."""
-    allowed: str | None = getattr(config, "CPU_FEATURES", None)
-    if allowed is not None:
-        return frozenset(name[1:] for name in allowed.split(",") if name.startswith("+"))
+    """What this processor can do, in LLVM's names; of another one (NUMBA_CPU_NAME) what NUMBA_CPU_FEATURES says."""
+    named, allowed = getattr(config, "CPU_NAME", None), getattr(config, "CPU_FEATURES", None)
+    if named is not None or allowed is not None:
+        return frozenset(name[1:] for name in str(allowed or "").split(",") if name.startswith("+"))
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
 
 

@@ -28,7 +28,7 @@ class StoredTensors(Mapping[str, Tensor]):
         self._folder = folder
         try:
             self._file_of = self._names()
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, SafetensorError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, SafetensorError) as error:
             raise ModelError(f"{folder} holds no readable {WHOLE} or {INDEX}: {error}") from error
 
     def _names(self) -> dict[str, Path]:
@@ -46,7 +46,7 @@ class StoredTensors(Mapping[str, Tensor]):
         try:
             with safe_open(path, "pt") as file:
                 tensor: Tensor = file.get_tensor(name)
-        except (OSError, SafetensorError) as error:
+        except (OSError, ValueError, SafetensorError) as error:
             raise ModelError(f"{path} cannot be read: {error}") from error
         return tensor
 

@@ -53,6 +53,14 @@ class LeanShape:
         return self.kv_heads * self.head_dim
 
 
+# The least that each size of a model may be.
+SIZES = {
+    "layers": 1, "hidden": 1, "heads": 1, "kv_heads": 1, "head_dim": 2, "intermediate": 1, "vocabulary": 1,
+    "context_limit": 2,
+}  # fmt: skip
+LARGEST = 2**24
+
+
 @dataclass(frozen=True, slots=True)
 class _Traits:
     """What the code of an architecture fixes (a bool), or leaves to a field of its configuration (its name)."""
@@ -84,24 +92,37 @@ def read_shape(config: Any) -> LeanShape:
         return bool(getattr(config, trait, False)) if isinstance(trait, str) else trait
 
     eos = config.eos_token_id
-    return LeanShape(
-        name=name,
-        layers=config.num_hidden_layers,
-        hidden=config.hidden_size,
-        heads=config.num_attention_heads,
-        kv_heads=config.num_key_value_heads,
-        head_dim=_head_dim(config),
-        intermediate=config.intermediate_size,
-        vocabulary=config.vocab_size,
-        context_limit=config.max_position_embeddings,
-        norm_eps=config.rms_norm_eps,
-        qkv_bias=has(traits.qkv_bias),
-        out_bias=has(traits.out_bias),
-        mlp_bias=has(traits.mlp_bias),
-        qk_norm=traits.qk_norm,
-        tied=bool(config.tie_word_embeddings),
-        stop_tokens=frozenset([eos] if isinstance(eos, int) else eos or []),
+    return _checked(
+        LeanShape(
+            name=name,
+            layers=config.num_hidden_layers,
+            hidden=config.hidden_size,
+            heads=config.num_attention_heads,
+            kv_heads=config.num_key_value_heads,
+            head_dim=_head_dim(config),
+            intermediate=config.intermediate_size,
+            vocabulary=config.vocab_size,
+            context_limit=config.max_position_embeddings,
+            norm_eps=config.rms_norm_eps,
+            qkv_bias=has(traits.qkv_bias),
+            out_bias=has(traits.out_bias),
+            mlp_bias=has(traits.mlp_bias),
+            qk_norm=traits.qk_norm,
+            tied=bool(config.tie_word_embeddings),
+            stop_tokens=frozenset([eos] if isinstance(eos, int) else eos or []),
+        )
     )
+
+
+def _checked(shape: LeanShape) -> LeanShape:
+    """Raises UnsupportedModelError, naming the field, for sizes that no model has."""
+    for name, least in SIZES.items():
+        value = getattr(shape, name)
+        if not isinstance(value, int) or not least <= value <= LARGEST:
+            raise UnsupportedModelError(
+                f"the configuration of this {shape.name} says {name} {value!r}; allowed are {least} to {LARGEST}"
+            )
+    return shape
 
 
 def _difference(config: Any) -> str | None:
@@ -118,11 +139,11 @@ def _difference(config: Any) -> str | None:
         return f"it has layers of kind {_listed(other)}; supported is {FULL}"
     if window is not None:
         return f"it attends to a sliding window of {window} tokens only"
-    if rope.get("rope_type") not in ROPE_TYPES:
+    if str(rope.get("rope_type")) not in ROPE_TYPES:
         return f"its positions are encoded as {rope.get('rope_type')}; supported are {_listed(ROPE_TYPES)}"
     if partial != 1.0:
         return f"it rotates a part of each head only ({partial})"
-    if config.num_attention_heads % config.num_key_value_heads or _head_dim(config) % 2:
+    if config.num_attention_heads % max(config.num_key_value_heads, 1) or _head_dim(config) % 2:
         return (
             f"{config.num_attention_heads} heads of {_head_dim(config)} do not share {config.num_key_value_heads} "
             "key heads evenly, or cannot be rotated"
@@ -132,7 +153,7 @@ def _difference(config: Any) -> str | None:
 
 def _head_dim(config: Any) -> int:
     given: int | None = getattr(config, "head_dim", None)
-    return given or int(config.hidden_size // config.num_attention_heads)
+    return given or int(config.hidden_size // max(config.num_attention_heads, 1))
 
 
 def _listed(names: Any) -> str:

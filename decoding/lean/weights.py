@@ -88,7 +88,10 @@ def read_weights(
         start = 0
         for name, rows in parts:
             if name not in state:
-                raise ModelError(f"the model's files hold no tensor {name}: they are not complete")
+                raise ModelError(
+                    f"the model's files hold no tensor {name}: they are not complete, or name their tensors otherwise "
+                    "(then --target general may read them)"
+                )
             tensor, place = state[name], into[start : start + rows]
             if tensor.shape != place.shape:
                 raise ModelError(
@@ -161,9 +164,16 @@ def _layer(shape: LeanShape, prefix: str, made: Callable[..., Tensor]) -> LayerW
 def rotary_tables(
     shape: LeanShape, config: Any, dtype: torch.dtype, device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    """cos and sin, each (C, D), from transformers' own class, so that scaling of positions is as the model's own."""
+    """cos and sin, each (C, D), from transformers' own class, so that scaling of positions is as the model's own.
+
+    Raises ModelError for a configuration of the rotation that makes no sense.
+    """
     wide = torch.promote_types(torch.float32, dtype)
-    rotary = ROTARY[shape.name](config)
     positions = torch.arange(shape.context_limit)[None]
-    cos, sin = rotary(torch.empty(0, dtype=wide), positions)
+    try:
+        cos, sin = ROTARY[shape.name](config)(torch.empty(0, dtype=wide), positions)
+    except Exception as error:  # transformers computes with whatever the configuration says
+        raise ModelError(f"positions cannot be rotated as the configuration says: {error!r}") from error
+    if not (cos.isfinite().all() and sin.isfinite().all()):
+        raise ModelError(f"the configuration's rotation gives no numbers: {getattr(config, 'rope_parameters', None)}")
     return cos[0].to(device), sin[0].to(device)

@@ -23,7 +23,7 @@ from decoding.lean.cpu_target import GROWTH, PROMPT_ROWS, CpuLeanTarget
 from decoding.lean.cpu_tiles import BF16, F32, INT8, multiply, tile_rows
 from decoding.lean.shape import read_shape
 from decoding.tree import EMPTY, DraftTree, chain, make_tree
-from indexes.errors import SettingError, UnsupportedModelError
+from indexes.errors import DraftTreeError, PromptTooLongError, SettingError, UnsupportedModelError
 from tests.decoding.hostile import trees
 from tests.decoding.tiny import CONTEXT, VOCABULARY, WIDE, kernel_target, prompt_tokens, tiny_model
 
@@ -218,6 +218,31 @@ def test_sizes_that_fill_no_vector_are_refused_by_name(field: str, value: int) -
     model = tiny_model("llama", WIDE | {field: value})
     with pytest.raises(UnsupportedModelError, match=f"{field} that is a multiple of .*, not {value}"):
         check_packable(read_shape(model.config))
+
+
+@pytest.mark.parametrize(("length", "cached"), [(0, 0), (5, 5), (5, -1), (CONTEXT + 1, 0)])
+def test_a_prompt_that_cannot_be_read_is_refused(length: int, cached: int) -> None:
+    target = target_of("llama", "float32")
+    target.prefill(prompt_tokens(0))
+    with pytest.raises(PromptTooLongError, match=f"the prompt has {length} tokens, {cached} of them"):
+        target.prefill(prompt_tokens(0, length), cached)
+
+
+def test_more_cannot_be_in_the_cache_than_was_read() -> None:
+    target = target_of("llama", "float32")
+    target.truncate(-5)
+    assert target.length == 0
+    with pytest.raises(PromptTooLongError, match="2 of them said to be in the cache of 0"):
+        target.prefill([1, 2, 3], 2)
+
+
+@pytest.mark.parametrize("path", [[10**7], [-7]])
+def test_a_path_out_of_the_tree_is_refused(path: list[int]) -> None:
+    target = target_of("llama", "float32")
+    target.prefill(PROMPT)
+    target.forward(3, TREE)
+    with pytest.raises(DraftTreeError, match="leads out of the tree"):
+        target.keep(path)
 
 
 def test_an_unknown_number_format_is_refused() -> None:

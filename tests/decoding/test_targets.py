@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,53 @@ def test_which_models_run_on_the_kernels_is_known_without_loading_them(tmp_path:
     assert takes_kernels(saved(tmp_path / "wide"))
     assert not takes_kernels(saved(tmp_path / "narrow", config=GQA))
     assert not takes_kernels(saved(tmp_path / "other", *ARCHITECTURES["gpt2"]))
+
+
+DAMAGED = [
+    {"hidden_size": "64"},
+    {"num_attention_heads": 3},
+    {"num_attention_heads": 0},
+    {"num_key_value_heads": 0},
+    {"num_hidden_layers": 0},
+    {"vocab_size": -4},
+    {"vocab_size": 2**40},
+    {"rope_parameters": 5},
+    {"rope_parameters": {"rope_type": "default", "rope_theta": None}},
+    {"rope_parameters": {"rope_type": "default", "rope_theta": float("nan")}},
+    {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 0}},
+    {"layer_types": 5},
+    {"model_type": []},
+    {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+]
+
+
+@pytest.mark.parametrize("change", DAMAGED, ids=str)
+def test_a_damaged_configuration_is_refused_and_never_ends_in_another_error(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = saved(tmp_path) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises((ModelError, UnsupportedModelError)):
+        load_target(tmp_path, "cpu", "float32")
+
+
+@pytest.mark.parametrize("content", ["null", "5", "[" * 100_000, "{", '{"model_type": "no-such"}'])
+def test_a_configuration_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    (saved(tmp_path) / "config.json").write_text(content)
+    with pytest.raises(ModelError, match="no causal language model could be loaded from"):
+        load_target(tmp_path, "cpu", "float32")
+
+
+@pytest.mark.parametrize("eos", ["abc", 2.5, [None], True, {"a": 1}, [[1]]], ids=str)
+def test_stop_tokens_that_are_no_ids_do_not_hide_the_configuration_s(tmp_path: Path, eos: Any) -> None:
+    path = saved(tmp_path) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"eos_token_id": 9}))
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}))
+    assert load_target(tmp_path, "cpu", "float32").stop_tokens == {9}
+
+
+def test_a_context_of_one_token_is_refused_by_the_kernels(tmp_path: Path) -> None:
+    path = saved(tmp_path) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"max_position_embeddings": 1}))
+    with pytest.raises(UnsupportedModelError, match="says context_limit 1; allowed are 2 to"):
+        load_target(tmp_path, "cpu", "float32", "lean")

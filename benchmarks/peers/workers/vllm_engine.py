@@ -70,6 +70,6 @@ def load(options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
         "dtype": "bfloat16",
         "threads": torch.get_num_threads(),
         "speculative": speculative,
-        "preloaded": os.environ.get("LD_PRELOAD"),
+        "preloaded": os.path.basename(os.environ.get("LD_PRELOAD", "")) or None,
     }
     return Engine(llm.llm_engine), settings
