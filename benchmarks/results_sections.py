@@ -107,8 +107,8 @@ def _section(section: Section, result: Line, plots: list[str]) -> str:
 def _table(lines: list[Line], without: tuple[str, ...]) -> str:
     columns = [name for name in dict.fromkeys(name for line in lines for name in line) if name not in without]
     rows = [[_cell(line.get(column)) for column in columns] for line in lines]
-    head = [" | ".join(column.replace("_", " ") for column in columns), "|".join(["---"] * len(columns))]
-    return "\n".join(f"| {row} |" for row in [*head, *(" | ".join(cells) for cells in rows)])
+    head = "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+    return "\n".join([head, "|" + "---|" * len(columns), *("| " + " | ".join(cells) + " |" for cells in rows)])
 
 
 def _cell(value: Any) -> str:

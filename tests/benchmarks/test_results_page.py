@@ -119,7 +119,7 @@ def test_benchmarks_that_were_run_apart_have_their_sections(results: dict[str, A
     text = render(results, plots, tmp_path / "r.md", "")
     assert "## Exact in 16 bits" in text
     assert "machine: a machine; vllm: threads 2." in text
-    assert "| drafter | share |\n| ---|--- |\n| blend | 1 |\n| trie | 0.9123 |" in text
+    assert "| drafter | share |\n|---|---|\n| blend | 1 |\n| trie | 0.9123 |" in text
     assert "![step-time](r/scaling/step-time.png)" in text
     assert "Beside other engines" not in text
 
