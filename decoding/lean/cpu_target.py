@@ -7,6 +7,7 @@ as a node of any draft tree, so drafted decoding gives plain decoding's tokens i
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -59,6 +60,7 @@ class CpuLeanTarget:
             shape.qk_norm, np.float32(shape.norm_eps), np.float32(shape.head_dim**-0.5),
         )  # fmt: skip
         self._threads = max(1, threads or torch.get_num_threads())
+        self._process = os.getpid()
         self._others = ThreadPoolExecutor(self._threads - 1, "forward") if self._threads > 1 else None
         self._committed = 0
         self._slots = 0
@@ -161,7 +163,7 @@ class CpuLeanTarget:
         now = Pass(self._committed, positions, np.ascontiguousarray(paths), depth, logits)
         counters = aligned((self._sizes.layers * STAGES + LAST_STAGES, COUNTER), np.int64)
         work = (self._sizes, self._weights, rows, (self._keys, self._values), now, counters)
-        for thread in range(1, self._threads):
+        for thread in range(1, self._threads if os.getpid() == self._process else 1):  # after a fork: alone
             with contextlib.suppress(RuntimeError):  # the interpreter is ending: then alone
                 assert self._others is not None
                 self._others.submit(run_pass, *work, thread, self._threads)

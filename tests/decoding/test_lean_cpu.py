@@ -256,3 +256,15 @@ def test_random_prompts_of_every_length_agree_with_reading_them_token_by_token()
         prompt = list(prompt_tokens(length, length))
         target.prefill(prompt[:1])
         assert torch.equal(read_alone(target, prompt[1:])[-1], target.prefill(prompt))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_goes_on_alone_with_the_same_bits() -> None:
+    target = kernel_target(model_of("llama"), "bfloat16", 3)
+    expected = target.prefill(PROMPT).clone()
+    child = os.fork()
+    if child == 0:
+        right = torch.equal(target.prefill(PROMPT), expected)
+        waiting = target._others._work_queue.qsize() if target._others else 0
+        os._exit(0 if right and waiting == 0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
