@@ -110,9 +110,10 @@ def identity(
 ) -> None:
     """Compare drafted answers with plain ones, token for token; exit code 1 if one of the first target differs."""
     from benchmarks import identity as benchmark
+    from benchmarks.listed import words
+    from decoding.targets import CHOICES
 
-    chosen = list(dict.fromkeys(name.strip() for name in targets.split(",") if name.strip()))
-    benchmark.check_targets(chosen)
+    chosen = list(dict.fromkeys(words(targets, CHOICES, "targets")))
     first = make_engine(dtype=dtype, target=chosen[0], model=model, profile=profile, max_nodes=max_nodes)
     engines = {chosen[0]: first}
     for target in chosen[1:]:  # in the same number format

@@ -21,7 +21,6 @@ from benchmarks.decode import Ours, answer_ways, make_request
 from benchmarks.hostile import HOSTILE, HostileDrafter
 from benchmarks.replies import Reply
 from decoding.loop import DecodeRequest
-from indexes.errors import SettingError
 from retrieval.indexing import Progress
 
 PLAIN = "plain"
@@ -114,9 +113,3 @@ def _agreed(replies: Sequence[Reply], differences: Sequence[Mapping[str, Any]]) 
     """Tokens until answers part: what comes after a difference is another text."""
     parted: int = sum(difference["first_difference_at_token"] + 1 for difference in differences)
     return parted + sum(len(reply.tokens) for reply in replies) * (len(replies) - len(differences)) // len(replies)
-
-
-def check_targets(names: Sequence[str]) -> None:
-    """Raises SettingError for no target at all."""
-    if not names:
-        raise SettingError("no target to compare: name at least one, such as --targets auto")

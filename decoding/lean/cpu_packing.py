@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from decoding.lean.cpu_layout import Packed
-from decoding.lean.cpu_tiles import BF16, COLUMNS, F32, GROUP, INT8, LANES, PANEL_STEP
+from decoding.lean.cpu_tiles import AFTER_PANEL, BF16, COLUMNS, F32, GROUP, INT8, LANES, PANEL_STEP
 from decoding.lean.shape import LeanShape
 from decoding.lean.weights import LayerWeights, LeanWeights
 from indexes.errors import UnsupportedModelError
@@ -41,7 +41,7 @@ def aligned(dimensions: Sequence[int], kind: Any) -> Any:
 
 def panel_bytes(kind: int, columns: int, depth: int) -> int:
     """Bytes of a packed matrix (columns, depth)."""
-    each = depth // GROUP[kind] * PANEL_STEP + (8 * COLUMNS if kind == INT8 else 0)
+    each = depth // GROUP[kind] * PANEL_STEP + (AFTER_PANEL if kind == INT8 else 0)
     return -(-columns // COLUMNS) * each
 
 

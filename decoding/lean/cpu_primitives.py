@@ -17,7 +17,7 @@ from numba.core import cgutils
 from decoding.lean.cpu_tiles import FLOATS, I32, I64, LANES, WORDS, F, call, instruction, spread
 
 _ROUNDER = 1.5 * 2**23
-_TAYLOR = [math.log(2) ** n / math.factorial(n) for n in range(1, 7)]  # of 2^f, for f within a half: 1e-8 off at most
+TAYLOR = [math.log(2) ** n / math.factorial(n) for n in range(1, 7)]  # of 2^f, for f within a half: 1e-8 off at most
 _NEGATIVE_INFINITY = ir.Constant(FLOATS, [float("-inf")] * LANES)
 _ZERO = ir.Constant(FLOATS, None)
 
@@ -69,8 +69,8 @@ def _exponentials(builder: Any, powers: Any) -> Any:
     powers = builder.select(below, lanes(-126.0), powers)
     shifted = builder.fadd(powers, lanes(_ROUNDER))  # its low bits are the nearest whole number
     part = builder.fsub(powers, builder.fsub(shifted, lanes(_ROUNDER)))
-    found = lanes(_TAYLOR[-1])
-    for coefficient in (*_TAYLOR[-2::-1], 1.0):
+    found = lanes(TAYLOR[-1])
+    for coefficient in (*TAYLOR[-2::-1], 1.0):
         found = call(builder, "llvm.fma.v16f32", FLOATS, found, part, lanes(coefficient))
     whole = builder.shl(builder.bitcast(shifted, WORDS), _words(23))
     scale = builder.bitcast(builder.add(whole, builder.bitcast(lanes(1.0), WORDS)), FLOATS)

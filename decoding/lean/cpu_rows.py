@@ -10,13 +10,12 @@ import math
 
 import numpy as np
 
-from decoding.lean.cpu_primitives import bits_as_float, float_as_bits, total_of_squares
+from decoding.lean.cpu_primitives import TAYLOR, bits_as_float, float_as_bits, total_of_squares
 from decoding.lean.cpu_tiles import LANES
 from indexes.compiled import compiled
 
 LOG2_E = np.float32(math.log2(math.e))
-# 2^f for f in [-0.5, 0.5]: Taylor's coefficients ln(2)^n / n!, whose error is 1e-8 there
-_C1, _C2, _C3, _C4, _C5, _C6 = (np.float32(math.log(2) ** n / math.factorial(n)) for n in range(1, 7))
+_C1, _C2, _C3, _C4, _C5, _C6 = (np.float32(coefficient) for coefficient in TAYLOR)
 _LOWEST, _HIGHEST = np.float32(-126.0), np.float32(127.0)
 _ONE, _TINY = np.float32(1.0), np.float32(1e-30)
 

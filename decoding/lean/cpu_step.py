@@ -12,7 +12,7 @@ import numpy as np
 from decoding.lean.cpu_attention import attend, store, store_key, store_value
 from decoding.lean.cpu_primitives import fetch, fetch_add, give_way, relax
 from decoding.lean.cpu_rows import activated, normed, rotated, store_bf16, store_floats, store_int8
-from decoding.lean.cpu_tiles import BF16, COLUMNS, GROUP, INT8, MOST_ROWS, PANEL_STEP, multiply
+from decoding.lean.cpu_tiles import AFTER_PANEL, BF16, COLUMNS, GROUP, INT8, MOST_ROWS, PANEL_STEP, multiply
 from indexes.compiled import compiled
 
 STAGES = 10  # per layer; then one norm and the head
@@ -41,7 +41,7 @@ def _product(kind, rows, left, units, depth, packed, biases, part, parts, out, o
     """The rows times a part of the panels in `packed`, plus biases if any, into `out` (R, n), or added `onto` it."""
     group = _FOUR if kind == INT8 else (_PAIR if kind == BF16 else 1)
     steps = depth // group
-    bytes_each = steps * PANEL_STEP + (8 * COLUMNS if kind == INT8 else 0)
+    bytes_each = steps * PANEL_STEP + (AFTER_PANEL if kind == INT8 else 0)
     panels = len(packed) // bytes_each
     for panel in range(panels * part // parts, panels * (part + 1) // parts):
         columns = out[:rows, panel * COLUMNS : (panel + 1) * COLUMNS]

@@ -30,6 +30,7 @@ from tests.decoding.tiny import (
     plain_answer,
     prompt_tokens,
     tiny_model,
+    varied_model,
 )
 
 ROPE: dict[str, Any] = {"rope_theta": 10000.0}
@@ -54,14 +55,7 @@ TREE = make_tree([9, 10, 11, 12, 13, 14], [-1, -1, 0, 1, 3, 4])
 
 @functools.cache
 def model_of(name: str) -> Any:
-    """The model, with biases and norms that are not zero and one, as transformers would begin with."""
-    model = tiny_model(*CASES[name])
-    torch.manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.2 * torch.randn_like(parameter))
-    return model
+    return varied_model(*CASES[name])
 
 
 @functools.cache

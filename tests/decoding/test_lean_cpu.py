@@ -25,7 +25,7 @@ from decoding.lean.shape import read_shape
 from decoding.tree import EMPTY, DraftTree, chain, make_tree
 from indexes.errors import DraftTreeError, PromptTooLongError, SettingError, UnsupportedModelError
 from tests.decoding.hostile import trees
-from tests.decoding.tiny import CONTEXT, VOCABULARY, WIDE, kernel_target, prompt_tokens, tiny_model
+from tests.decoding.tiny import CONTEXT, VOCABULARY, WIDE, kernel_target, prompt_tokens, tiny_model, varied_model
 
 FORMATS = ("float32", "bfloat16", "int8")
 # How far logits may lie from transformers' in float64, as a share of their size.
@@ -45,13 +45,7 @@ PROMPT = prompt_tokens(0)
 
 @functools.cache
 def model_of(name: str) -> Any:
-    model = tiny_model(*CASES[name])
-    torch.manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.2 * torch.randn_like(parameter))
-    return model
+    return varied_model(*CASES[name])
 
 
 @functools.cache

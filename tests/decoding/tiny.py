@@ -75,6 +75,17 @@ def tiny_model(kind: str, config: dict[str, Any], attention: str = "eager") -> A
     return made.double().eval()
 
 
+def varied_model(kind: str, config: dict[str, Any]) -> Any:
+    """The model, with biases and norms that are not zero and one, as transformers would begin with."""
+    model = tiny_model(kind, config)
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
 def lean_target(model: Any) -> LeanTarget:
     """The lean target with the weights of a transformers model."""
     shape = read_shape(model.config)
