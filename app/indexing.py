@@ -28,10 +28,10 @@ def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild:
     folder = engine.paths.indexes / PYTHON_DOCS
     if not rebuild:
         try:
-            if engine.open(folder).passages.has_headings:  # an older version's is brought up to date
-                return None
+            engine.open(folder)
+            return None
         except IndexStoreError:
-            pass  # missing, damaged, or made with another encoder: it can always be made anew
+            pass  # missing, damaged, old, or made with another encoder: it can always be made anew
     with write_lock(folder):
         return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild)
 

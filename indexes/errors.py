@@ -8,7 +8,8 @@ QuotewrightError
 ├── DraftTreeError      the arrays of a draft tree do not describe a tree
 ├── DocumentError       one file cannot be read; building an index lists it and goes on
 ├── NothingToIndexError none of the given files could be read
-└── IndexStoreError     an index is missing, locked, of another format or of another encoder
+└── IndexStoreError     an index is missing, locked, of another encoder, or cannot be written
+    ├── IndexFormatError    an index was written by another version
     └── DamagedIndexError   a file of an index is not what was written
 
 Each message says what was wrong with which value, and what to do.
@@ -48,7 +49,11 @@ class NothingToIndexError(QuotewrightError):
 
 
 class IndexStoreError(QuotewrightError):
-    """An index is missing, locked, of another format or of another encoder."""
+    """An index is missing, locked, of another encoder, or cannot be written."""
+
+
+class IndexFormatError(IndexStoreError):
+    """An index was written by another version, and must be built again."""
 
 
 class DamagedIndexError(IndexStoreError):

@@ -28,7 +28,6 @@ from app.uploads import (
     safe_name,
 )
 from indexes.errors import DamagedIndexError, IndexStoreError, NothingToIndexError, SettingError
-from indexes.files import current_generation
 from indexes.store import open_index
 from retrieval.documents import PARSERS
 from tests.app.test_indexing import hash_engine
@@ -292,10 +291,10 @@ from pathlib import Path
 import app.documents
 from tests.app.test_indexing import hash_engine
 from app.uploads import delete_uploads
-def slow(folder, settings, documents):
+def slow(index, settings, deleted):
     print("writing", flush=True)
     time.sleep(60)
-app.documents.write_index = slow
+app.documents.change_index = slow
 delete_uploads(hash_engine(Path(sys.argv[1])), sys.argv[2], ["uploads/a.txt"])
 """
 
@@ -319,7 +318,7 @@ def test_a_kill_while_deleting_leaves_a_document_that_can_be_deleted_again(engin
 
 def test_uploads_are_encoded_again_from_their_files(engine: Engine, tmp_path: Path) -> None:
     _upload(engine, tmp_path / "in", a="text a", b="text b")
-    (current_generation(private_index(engine, TOKEN))[0] / "passages.sqlite").write_bytes(b"torn")
+    (private_index(engine, TOKEN) / "segments" / "000001" / "documents.jsonl").write_bytes(b"torn")
     with pytest.raises(DamagedIndexError, match=r"; re-index your uploads$"):
         list_uploads(engine, TOKEN)
     assert reindex_uploads(engine, TOKEN).encoded == 2

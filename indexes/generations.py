@@ -1,0 +1,262 @@
+"""Generations of an index: which segments it has, and how a change becomes current at once or not at all.
+
+NAME/CURRENT         names the generation to read, and its SHA-256
+NAME/generations/    000007.json, the generation; 000007.roots.json, what a damaged one is rebuilt from
+NAME/segments/       a folder per segment, called after the generation that it came with
+
+A change writes a new segment and a new generation beside those that are read, and then replaces CURRENT by one rename.
+What no generation uses any more is removed after that, and what killed writers left by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from indexes.checked import FileFacts, saying_that_it_cannot_be_written, write_checked
+from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError
+from indexes.files import CURRENT, MANIFEST, current_generation, generations, sync, write_lock
+from indexes.segments import SegmentFacts
+
+FORMAT = 2
+GENERATIONS, SEGMENTS = "generations", "segments"
+TEMPORARY = CURRENT + ".tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """What an index was built with: a passage found later must have been encoded by the same encoder.
+
+    roots are the files and folders that it follows, excluded the files below them that were deleted from it.
+    """
+
+    encoder: str
+    dimension: int
+    chunk_chars: int
+    token_vectors: bool
+    roots: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def encoding(self) -> tuple[str, int, int, bool]:
+        """What two indexes must have in common to hold the same passages and vectors of a document."""
+        return self.encoder, self.dimension, self.chunk_chars, self.token_vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A state of an index. `digest` tells it from all others."""
+
+    number: int
+    settings: IndexSettings
+    segments: tuple[SegmentFacts, ...]
+    digest: str = ""
+
+    @property
+    def documents(self) -> int:
+        """How many documents count."""
+        return sum(segment.live_documents for segment in self.segments)
+
+    @property
+    def passages(self) -> int:
+        """How many passages count."""
+        return sum(segment.live_passages for segment in self.segments)
+
+    @property
+    def layout(self) -> str:
+        """How the vectors are kept."""
+        return ", ".join(dict.fromkeys(segment.layout for segment in self.segments)) or "Flat"
+
+    def to_bytes(self) -> bytes:
+        """What is written of it: JSON after a line that holds its SHA-256."""
+        values = {"format": FORMAT, "documents": self.documents, "passages": self.passages}
+        return _with_digest(values | {"settings": asdict(self.settings), "segments": list(map(asdict, self.segments))})
+
+
+def _with_digest(values: Any) -> bytes:
+    data = json.dumps(values, indent=1).encode("ascii")
+    return hashlib.sha256(data).hexdigest().encode("ascii") + b"\n" + data
+
+
+def _values(whole: bytes) -> tuple[str, Any]:
+    """The digest and the values of what `_with_digest` wrote; none of the latter if it is damaged."""
+    digest, _, data = whole.partition(b"\n")
+    same = hashlib.sha256(data).hexdigest().encode("ascii") == digest
+    return digest.decode("ascii", "replace"), json.loads(data) if same else None
+
+
+def _settings(values: dict[str, Any]) -> IndexSettings:
+    return IndexSettings(**values | {key: tuple(values[key]) for key in ("roots", "excluded")})
+
+
+def _segment(values: dict[str, Any]) -> SegmentFacts:
+    files = {name: FileFacts(**file) for name, file in values["files"].items()}
+    return SegmentFacts(**values | {"files": files, "deleted": tuple((begin, end) for begin, end in values["deleted"])})
+
+
+def generation_file(folder: Path, number: int) -> Path:
+    """Where a generation stands."""
+    return folder / GENERATIONS / f"{number:06}.json"
+
+
+def _roots_file(folder: Path, number: int) -> Path:
+    return folder / GENERATIONS / f"{number:06}.roots.json"
+
+
+def read_current(folder: Path) -> Generation:
+    """The generation that CURRENT names.
+
+    Raises IndexStoreError if there is none, IndexFormatError for an older one, DamagedIndexError naming the file.
+    """
+    old, digest = current_generation(folder)
+    path = generation_file(folder, int(old.name))
+    if (old / MANIFEST).exists() and not path.exists():
+        raise IndexFormatError(f"{folder.name!r} has format 1; this version reads format {FORMAT}")
+    try:
+        found, values = _values(path.read_bytes())
+    except OSError as error:
+        raise DamagedIndexError(f"{path} is damaged: it cannot be read ({error.strerror})") from error
+    if values is None or found != digest:
+        raise DamagedIndexError(f"{path} is damaged: it is not what was written")
+    try:
+        if values["format"] != FORMAT:
+            raise IndexFormatError(f"{path} has format {values['format']}; this version reads format {FORMAT}")
+        segments = tuple(_segment(segment) for segment in values["segments"])
+        return Generation(int(old.name), _settings(values["settings"]), segments, digest)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, IndexStoreError):
+            raise
+        raise DamagedIndexError(f"{path} is damaged: it does not describe an index") from error
+
+
+def check_roots(folder: Path, number: int) -> Path:
+    """The file with a generation's roots, if it is whole. Raises DamagedIndexError."""
+    path = _roots_file(folder, number)
+    try:
+        if _values(path.read_bytes())[1] is not None:
+            return path
+    except OSError as error:
+        raise DamagedIndexError(f"{path} is damaged: it cannot be read ({error.strerror})") from error
+    raise DamagedIndexError(f"{path} is damaged: it is not what was written")
+
+
+def known_settings(folder: Path) -> dict[str, Sequence[str]]:
+    """The roots and excluded files of an index, if they can still be told: a damaged one is rebuilt from them."""
+    found: dict[str, Sequence[str]] = {}
+    for path in _telling_files(folder):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            _, values = _values(path.read_bytes())
+            if isinstance(values, list):  # format 1: a file for each
+                found.setdefault(path.stem, values)
+            elif values is not None:
+                found = dict(values.get("settings", values)) | found
+        if {"roots", "excluded"} <= found.keys():
+            break
+    return found
+
+
+def _telling_files(folder: Path) -> list[Path]:
+    """Files that tell roots: those of the generation that CURRENT names first, then the newest."""
+    numbers = {int(path.name.partition(".")[0]) for path in folder.glob(f"{GENERATIONS}/[0-9]*.json")}
+    current = -1
+    with contextlib.suppress(IndexStoreError):
+        current = int(current_generation(folder)[0].name)
+    newest_first = sorted(numbers, key=lambda number: (number != current, -number))
+    files = [file(folder, number) for number in newest_first for file in (generation_file, _roots_file)]
+    old = [old / name for old in reversed(generations(folder)) for name in ("roots.json", "excluded.json")]
+    return [*files, *old]
+
+
+@dataclass(slots=True)
+class Change:
+    """What one writer does to an index; `current` is None if there is none that could be read."""
+
+    folder: Path
+    current: Generation | None
+    _number: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        taken = [*self.folder.glob(f"{GENERATIONS}/[0-9]*"), *self.folder.glob(f"{SEGMENTS}/[0-9]*")]
+        numbers = (int(path.name[:6]) for path in [*taken, *generations(self.folder)])
+        self._number = 1 + max(numbers, default=0)
+
+    @property
+    def segment_folder(self) -> Path:
+        """Where the next generation's new segment is to be written."""
+        return self.folder / SEGMENTS / f"{self._number:06}"
+
+    def commit(self, settings: IndexSettings, segments: Sequence[SegmentFacts]) -> Generation:
+        """Make a generation of these segments current, those left out of it that hold nothing any more."""
+        made = Generation(self._number, settings, tuple(item for item in segments if item.live_documents))
+        data = made.to_bytes()
+        made = replace(made, digest=data.partition(b"\n")[0].decode("ascii"))
+        # Before the generation, so that a first one that a kill kept from becoming current can be told from one whose
+        # CURRENT is lost.
+        write_checked(self.folder / TEMPORARY, f"{made.number:06} {made.digest}".encode("ascii"))
+        roots = {"roots": settings.roots, "excluded": settings.excluded}
+        write_checked(_roots_file(self.folder, made.number), _with_digest(roots))
+        write_checked(generation_file(self.folder, made.number), data)
+        with saying_that_it_cannot_be_written(self.folder):
+            sync(self.folder / GENERATIONS)
+            (self.folder / TEMPORARY).replace(self.folder / CURRENT)
+        try:
+            sync(self.folder)
+        except OSError as error:
+            raise IndexStoreError(f"{self.folder} was changed, but may not stay so ({error.strerror})") from error
+        self.current, self._number = made, made.number + 1
+        return made
+
+
+@contextlib.contextmanager
+def changing(folder: Path) -> Iterator[Change]:
+    """Be the only writer of an index. However the block is left, what is not of the current generation is removed.
+
+    Raises IndexStoreError when somebody else writes it, or it cannot be written.
+    """
+    with write_lock(folder):
+        _sweep(folder)
+        try:
+            current: Generation | None = read_current(folder)
+        except IndexStoreError:
+            current = None
+        try:
+            with saying_that_it_cannot_be_written(folder):
+                for part in (GENERATIONS, SEGMENTS):
+                    (folder / part).mkdir(exist_ok=True)
+                sync(folder)
+                sync(folder.parent)
+            yield Change(folder, current)
+        finally:
+            _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what the current generation does not use; nothing if that cannot be told."""
+    keep: set[Path] = set()
+    old: list[Path] = []
+    try:
+        current = read_current(folder)
+    except DamagedIndexError:
+        return  # somebody may still want to look at it, or to tell its roots
+    except IndexFormatError:
+        pass
+    except IndexStoreError:
+        old = []
+    else:
+        keep = {generation_file(folder, current.number), _roots_file(folder, current.number)}
+        keep |= {folder / SEGMENTS / segment.name for segment in current.segments}
+        old = [*generations(folder), folder / "writing"]
+    for path in [*folder.glob(f"{GENERATIONS}/*"), *folder.glob(f"{SEGMENTS}/*"), folder / TEMPORARY, *old]:
+        if path in keep:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
