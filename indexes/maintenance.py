@@ -115,11 +115,16 @@ def describe(folder: Path) -> dict[str, Any]:
         "documents": current.documents,
         "passages": current.passages,
         "layout": current.layout,
-        "bytes": sum(segment.bytes for segment in current.segments),
+        "bytes": size_bytes(current),
         "segments": [_described(segment) for segment in current.segments],
         "roots": list(settings.roots),
         "excluded": list(settings.excluded),
     }
+
+
+def size_bytes(generation: Generation) -> int:
+    """What a generation's segments take on the disk."""
+    return sum(segment.bytes for segment in generation.segments)
 
 
 def _described(segment: SegmentFacts) -> dict[str, Any]:
