@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.answer_cache import AnswerCache
-from app.answers import Answer, Stats
+from app.answers import Answer, Stats, without_an_answer
 from app.asking import AnswerOptions, Task
 from app.kept_drafters import KeptDrafters, count_passages
 from app.library import Library, asked
@@ -161,8 +161,13 @@ class Engine(Library):
         self._check(options)
         self.load()
         found = tuple(self.find(question, source, options.top_k, turns))
-        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
-        task = Task(Answer(question, found, stats), options, turns, None, cancelled, person, start)
+        retrieval_s = time.perf_counter() - start
+        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=retrieval_s, total_s=retrieval_s)
+        state = Answer(question, found, stats)
+        if (unanswered := without_an_answer(state, self.settings.min_relevance)) is not None:
+            yield unanswered
+            return
+        task = Task(state, options, turns, None, cancelled, person, start)
         yield from self._write(task, source if isinstance(source, Path) else None)
 
     def complete(
