@@ -15,6 +15,9 @@ def follow_ups(
     data: Annotated[
         Path | None, typer.Option(help="A SQuAD file: its questions after those of another article are asked too.")
     ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Instead: the model's answers, told about earlier turns in several ways.")
+    ] = False,
     by_kind: Annotated[bool, typer.Option("--by-kind", help="A line per kind of dialogue.")] = False,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
@@ -23,9 +26,13 @@ def follow_ups(
     from app.command_line import make_engine
     from app.terminal import progress_bars
     from benchmarks import follow_ups_run as benchmark
+    from benchmarks import told_turns
     from benchmarks.tables import print_result
 
     engine = make_engine(profile=profile)
     with progress_bars() as progress:
-        result = benchmark.run(engine, half, data, by_kind, progress)
+        if answers:
+            result = told_turns.run(engine, half, progress)
+        else:
+            result = benchmark.run(engine, half, data, by_kind, progress)
     print_result(result, "ways", as_json)

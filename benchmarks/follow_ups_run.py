@@ -38,7 +38,7 @@ SQUAD_QUESTIONS = 400
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A question after some turns, and the rows of the passages that answer it.
+    """A question after some turns, and the rows of the passages that answer it: they hold one of the phrases.
 
     condensed says the question without its turns, in words of a person.
     """
@@ -48,6 +48,7 @@ class Dialogue:
     question: str
     condensed: str
     wanted: frozenset[int]
+    phrases: tuple[str, ...] = ()
 
 
 def question_before(dialogue: Dialogue) -> Asked:
@@ -75,7 +76,11 @@ def read_dialogues(passages: PassageStore, half: str, path: Path = DIALOGUES) ->
         if half in (line["half"], "all"):
             wanted = {row for row, text in enumerate(texts) if any(phrase in text for phrase in line["wanted"])}
             turns = tuple(Turn(question, answer) for question, answer in line["turns"])
-            dialogues.append(Dialogue(line["kind"], turns, line["question"], line["condensed"], frozenset(wanted)))
+            dialogues.append(
+                Dialogue(
+                    line["kind"], turns, line["question"], line["condensed"], frozenset(wanted), tuple(line["wanted"])
+                )
+            )
     found = [dialogue for dialogue in dialogues if dialogue.wanted]
     return found, len(dialogues) - len(found)
 
