@@ -50,7 +50,7 @@ class Fit:
 ABOUT_DOCUMENTS = frozenset({  # "Summarize the main points of this file" is about every passage
     "document", "documents", "file", "files", "text", "texts", "passage", "passages", "page", "pages", "content",
     "contents", "summary", "summarize", "summarise", "overview", "main", "point", "points", "topic", "topics",
-    "tell", "give", "please", "explain", "describe", "say", "says",
+    "tell", "give", "please", "explain", "describe", "say", "says", "everything", "anything", "something",
 })  # fmt: skip
 
 FITTED = Fit("sentence-transformers/all-MiniLM-L6-v2", bias=-14.46, dense=6.20, late=18.99, coverage=4.89)
