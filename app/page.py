@@ -17,11 +17,11 @@ import gradio as gr
 from app import page_html, uploads
 from app.answers import Answer
 from app.engine import Engine
-from app.prompt import Turn
 from app.terminal import say
 from indexes.errors import IndexStoreError, QuotewrightError, SettingError
 from indexes.files import current_generation
 from indexes.store import check_name, names
+from retrieval.conversation import Turn
 from retrieval.documents import PARSERS
 from retrieval.python_docs import PYTHON_DOCS
 
