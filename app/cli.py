@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.batch.command import batch
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
 from app.options import (
@@ -31,6 +32,9 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.command(
+    epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
+)(batch)
 
 
 @cli.callback()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,18 @@ def load(name: str, split: str | None = None, limit: int | None = None) -> Datas
 
     Raises SettingError for an unknown name, split or form, and for a hub set that cannot be had, saying what to do.
     """
-    known = {
-        PYTHON_DOCS: lambda: _from_file(PYTHON_DOCS, PYTHON_QUESTIONS, split),
-        "triviaqa": lambda: _triviaqa(CONFIGURATIONS[0], split, limit),
-        **{f"triviaqa:{name}": lambda name=name: _triviaqa(name, split, limit) for name in CONFIGURATIONS},
-        "hagrid": lambda: _hagrid(split),
+    known: dict[str, Callable[[], Dataset]] = {
+        PYTHON_DOCS: partial(_from_file, PYTHON_DOCS, PYTHON_QUESTIONS, split),
+        "triviaqa": partial(_triviaqa, CONFIGURATIONS[0], split, limit),
+        **{
+            f"triviaqa:{configuration}": partial(_triviaqa, configuration, split, limit)
+            for configuration in CONFIGURATIONS
+        },
+        "hagrid": partial(_hagrid, split),
     }
     path = Path(os.path.expanduser(name))
     if name in known:
-        data: Dataset = known[name]()
+        data = known[name]()
     elif path.is_file():
         data = _from_file(str(path), path, split)
     else:
@@ -66,7 +70,7 @@ def load(name: str, split: str | None = None, limit: int | None = None) -> Datas
             f"there is no data set or file {name!r}; give one of {', '.join(known)}, or a file that ends with "
             f"{' '.join(KINDS)}"
         )
-    return data if limit is None else Dataset(data.name, data.split, data.form, data.rows[:limit], data.digest)
+    return data if limit is None else replace(data, rows=data.rows[:limit])
 
 
 def _from_file(name: str, path: Path, split: str | None) -> Dataset:
@@ -103,7 +107,7 @@ def _triviaqa(configuration: str, split: str | None, limit: int | None) -> Datas
     if split not in ("train", "validation", "test"):
         raise SettingError(f"triviaqa has no split {split!r}; choose train, validation or test")
 
-    def fetch(online: bool) -> Sequence[RawRow]:
+    def fetch(online: bool) -> Any:
         import datasets
 
         datasets.disable_progress_bars()
@@ -112,7 +116,9 @@ def _triviaqa(configuration: str, split: str | None, limit: int | None) -> Datas
             datasets.config.HF_HUB_OFFLINE = True  # it would try for half a minute before it looks into its cache
         if limit is None or not online:
             return datasets.load_dataset(TRIVIAQA, configuration, split=split)
-        return list(itertools.islice(datasets.load_dataset(TRIVIAQA, configuration, split=split, streaming=True), limit))
+        return list(
+            itertools.islice(datasets.load_dataset(TRIVIAQA, configuration, split=split, streaming=True), limit)
+        )
 
     rows = _from_hub(TRIVIAQA, fetch, "an official JSON file of TriviaQA, or a Parquet file of this set")
     return _dataset(f"triviaqa:{configuration}", split, rows)

@@ -46,14 +46,14 @@ def _object(text: str, where: str) -> RawRow:
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
         return DocumentError(f"{where} is not JSON: {error}")
-    return row if isinstance(row, dict) else DocumentError(f"{where} must be an object such as {{\"question\": ...}}")
+    return row if isinstance(row, dict) else DocumentError(f'{where} must be an object such as {{"question": ...}}')
 
 
 def _table(text: str, delimiter: str) -> Iterator[RawRow]:
     csv.field_size_limit(2**31 - 1)  # a cell may hold a page
     try:
         for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter):
-            extra = row.pop(None, None)  # type: ignore[call-overload]  # cells beyond the last column
+            extra = row.pop(None, None)  # cells beyond the last column
             yield DocumentError(f"the row has {len(extra)} cells too many") if extra else row
     except csv.Error as error:
         yield DocumentError(f"the rest of the table cannot be read: {error}")

@@ -2,7 +2,7 @@
 
 | form | told by | asks | reads |
 |---|---|---|---|
-| TriviaQA, on the hub | `question`, `answer.normalized_aliases` | `question` | the best pieces of its evidence pages, if it has any |
+| TriviaQA, hub | `question`, `answer.normalized_aliases` | `question` | the best pieces of its evidence pages, if any |
 | TriviaQA, official | `Question`, `Answer` | `Question` | the same |
 | HAGRID | `query`, `quotes` | `query` | its quotes |
 | LLMA | `query`, `docs`, `result` | `query` | its docs; a query that holds them is a whole prompt |

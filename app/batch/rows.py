@@ -32,8 +32,10 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield row
 
 
-def _lines(path: Path) -> list[bytes]:
-    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
+def _lines(path: Path) -> Iterator[bytes]:
+    if path.exists():
+        with path.open("rb") as file:
+            yield from file
 
 
 def _row(line: bytes) -> Row | None:
@@ -49,11 +51,15 @@ def _row(line: bytes) -> Row | None:
 
 def repair(path: Path, drop_failed: bool = False) -> int:
     """Drop what is torn or doubled, and with `drop_failed` the rows that hold an error: how many lines that were."""
-    lines = _lines(path)
-    kept = [row for row in read_rows(path) if not (drop_failed and row.get("error"))]
-    if len(kept) < len(lines):
-        write_whole(path, b"".join(_line(row) for row in kept))
-    return len(lines) - len(kept)
+    kept = sum(1 for _ in _kept(path, drop_failed))
+    dropped = sum(1 for _ in _lines(path)) - kept
+    if dropped:
+        write_whole(path, b"".join(map(_line, _kept(path, drop_failed))))
+    return dropped
+
+
+def _kept(path: Path, drop_failed: bool) -> Iterator[Row]:
+    return (row for row in read_rows(path) if not (drop_failed and row.get("error")))
 
 
 def _line(row: Row) -> bytes:

@@ -33,7 +33,9 @@ def open_run(folder: Path, settings: Settings, retry_failed: bool = False) -> It
         try:
             held.enter_context(write_lock(folder))
         except IndexStoreError as error:
-            raise SettingError(f"another process is writing a run into {folder}; wait, or give another --out") from error
+            raise SettingError(
+                f"another process is writing a run into {folder}; wait, or give another --out"
+            ) from error
         run = {"format": FORMAT, "settings": dict(settings)}
         if (folder / RUN).exists():
             _compare(folder, json.loads(json.dumps(run)))
@@ -62,7 +64,9 @@ def _compare(folder: Path, run: Mapping[str, Any]) -> None:
     if not same_format:
         raise SettingError(f"the run in {folder} has format {there['format']}, not {FORMAT}; give a new --out")
     if differing:
-        told = "; ".join(f"{name} was {_shown(then, name)} and is {_shown(run['settings'], name)}" for name in differing)
+        told = "; ".join(
+            f"{name} was {_shown(then, name)} and is {_shown(run['settings'], name)}" for name in differing
+        )
         raise SettingError(
             f"the run in {folder} has other settings: {told}. Resume it with the same ones, or give a new --out"
         )

@@ -8,8 +8,8 @@ and passes together, not means of answers' figures.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -23,7 +23,7 @@ class Summary:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._sums: Counter[str] = Counter()
+        self._sums: defaultdict[str, float] = defaultdict(float)
         self._finished: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._drafted, self._plain = _Figures(), _Figures()
@@ -39,10 +39,8 @@ class Summary:
             return
         self._finished[str(row["finished"])] += 1
         self._copied += row["stats"]["copied_fraction"]
-        if "plain" not in row:
-            self._drafted.add(row["stats"])
-        elif not row["plain"].get("error"):
-            self._drafted.add(row["stats"])
+        self._drafted.add(row["stats"])
+        if "plain" in row:
             self._plain.add(row["plain"]["stats"])
             self._counts["identical"] += row["plain"]["identical"]
 
@@ -57,22 +55,35 @@ class Summary:
             self._counts["unanswerable"] += 1
             self._sums["unanswerable"] += scores.get("exact_match", FAILED_SCORE)
 
+    @property
+    def questions(self) -> int:
+        """How many rows there are."""
+        return self._counts["questions"]
+
+    @property
+    def failed(self) -> int:
+        """How many of them hold an error and no answer."""
+        return self._counts["failed"]
+
+    @property
+    def accept_length(self) -> float:
+        """Tokens per forward pass over all answers, prefills apart."""
+        return self._drafted.accept_length
+
     def to_json(self) -> dict[str, Any]:
         """What summary.json holds; scores from 0 to 1, rounded to four places."""
-        questions, failed = self._counts["questions"], self._counts["failed"]
-        answered = questions - failed
+        answered = self.questions - self.failed
         names = [*SCORES, "citation_precision", "citation_recall"]
-        figures = self._drafted
         result: dict[str, Any] = {
-            "questions": questions,
+            "questions": self.questions,
             "answered": answered,
-            "failed": failed,
+            "failed": self.failed,
             "errors": dict(self._errors),
             "finished": dict(self._finished),
             "scored": self._counts[SCORES[0]],
             "scores": {name: round(self._sums[name] / self._counts[name], 4) for name in names if self._counts[name]},
             "copied_fraction": round(self._copied / max(1, answered), 4),
-            **figures.to_json(),
+            **self._drafted.to_json(),
         }
         if self._counts["unanswerable"]:
             result["unanswerable"] = {
@@ -97,7 +108,7 @@ class _Figures:
 
     def __init__(self) -> None:
         self.answers = 0
-        self._sums: Counter[str] = Counter()
+        self._sums: defaultdict[str, float] = defaultdict(float)
 
     def add(self, stats: Row) -> None:
         self.answers += 1
@@ -121,8 +132,8 @@ class _Figures:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "new_tokens": self._sums["new_tokens"],
-            "prompt_tokens": self._sums["prompt_tokens"],
+            "new_tokens": round(self._sums["new_tokens"]),
+            "prompt_tokens": round(self._sums["prompt_tokens"]),
             "accept_length": round(self.accept_length, 3),
             "tokens_per_s": round(self.tokens_per_s, 2),
             "answering_s": round(self.total_s, 2),
