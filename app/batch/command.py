@@ -57,12 +57,14 @@ def batch(
         with run_progress(len(data.rows)) as progress:
             summary = run.go(limit, retry_failed, progress)
     except KeyboardInterrupt:
-        say(f"Stopped after {run.summary.questions} of {len(data.rows)} questions; the same command goes on with them")
+        say(f"Stopped after {run.summary.questions} of {len(data.rows)} questions; the same command goes on from there")
         raise
     if as_json:
         print(json.dumps(summary))
         return
     print_figures(headline(summary), figures(summary))
+    if summary["failed"]:
+        say(f"{summary['failed']} failed; the same command with --retry-failed asks them again")
     say(f"The whole report is {out / REPORT}")
 
 

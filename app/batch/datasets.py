@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,31 +52,29 @@ def load(name: str, split: str | None = None, limit: int | None = None) -> Datas
     Raises SettingError for an unknown name, split or form, and for a hub set that cannot be had, saying what to do.
     """
     known: dict[str, Callable[[], Dataset]] = {
-        PYTHON_DOCS: partial(_from_file, PYTHON_DOCS, PYTHON_QUESTIONS, split),
+        PYTHON_DOCS: partial(_from_file, PYTHON_DOCS, PYTHON_QUESTIONS, split, limit),
         "triviaqa": partial(_triviaqa, CONFIGURATIONS[0], split, limit),
         **{
             f"triviaqa:{configuration}": partial(_triviaqa, configuration, split, limit)
             for configuration in CONFIGURATIONS
         },
-        "hagrid": partial(_hagrid, split),
+        "hagrid": partial(_hagrid, split, limit),
     }
     path = Path(os.path.expanduser(name))
     if name in known:
-        data = known[name]()
-    elif path.is_file():
-        data = _from_file(str(path), path, split)
-    else:
-        raise SettingError(
-            f"there is no data set or file {name!r}; give one of {', '.join(known)}, or a file that ends with "
-            f"{' '.join(KINDS)}"
-        )
-    return data if limit is None else replace(data, rows=data.rows[:limit])
+        return known[name]()
+    if path.is_file():
+        return _from_file(path.name, path, split, limit)
+    raise SettingError(
+        f"there is no data set or file {name!r}; give one of {', '.join(known)}, or a file that ends with "
+        f"{' '.join(KINDS)}"
+    )
 
 
-def _from_file(name: str, path: Path, split: str | None) -> Dataset:
+def _from_file(name: str, path: Path, split: str | None, limit: int | None) -> Dataset:
     if split is not None:
         raise SettingError(f"{name} has no splits; leave --split {split} out")
-    return _dataset(name, None, read_rows(path), sha256_file(path))
+    return _dataset(name, None, read_rows(path)[:limit], sha256_file(path))
 
 
 def _dataset(name: str, split: str | None, rows: Sequence[RawRow], digest: str | None = None) -> Dataset:
@@ -87,7 +85,7 @@ def _dataset(name: str, split: str | None, rows: Sequence[RawRow], digest: str |
     return Dataset(name, split, form_of(first, name), rows, digest)
 
 
-def _hagrid(split: str | None) -> Dataset:
+def _hagrid(split: str | None, limit: int | None) -> Dataset:
     split = split or "dev"
     if split not in ("train", "dev"):
         raise SettingError(f"hagrid has no split {split!r}; choose train or dev")
@@ -99,7 +97,7 @@ def _hagrid(split: str | None) -> Dataset:
         return Path(hf_hub_download(HAGRID, file, repo_type="dataset", local_files_only=not online))
 
     path: Path = _from_hub(HAGRID, fetch, f"its {split}.jsonl")
-    return _dataset("hagrid", split, read_rows(path), sha256_file(path))
+    return _dataset("hagrid", split, read_rows(path)[:limit], sha256_file(path))
 
 
 def _triviaqa(configuration: str, split: str | None, limit: int | None) -> Dataset:

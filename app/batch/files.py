@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +102,23 @@ def _triviaqa(path: Path, data: Mapping[str, Any]) -> Iterator[RawRow]:
     """The questions; of a verified set only the verified ones, as the official scorer reads it."""
     for row in data["Data"]:
         if not data.get("VerifiedEval") or row.get("QuestionPartOfVerifiedEval"):
-            yield {**row, "pages": list(_evidence(path, row))}
+            yield {**row, "pages": EvidencePages(path.resolve().parent.parent / "evidence", row)}
 
 
-def _evidence(path: Path, row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The evidence pages that the official archive holds beside the folder of this file."""
-    for folder, key in (("wikipedia", "EntityPages"), ("web", "SearchResults")):
-        root = (path.resolve().parent.parent / "evidence" / folder).resolve()
-        for page in row.get(key) or ():
-            file = (root / str(page.get("Filename", ""))).resolve()
-            if file.is_relative_to(root) and file.is_file():
-                yield file.name, file.read_text("utf-8", errors="replace")
+@dataclass(frozen=True, slots=True)
+class EvidencePages:
+    """A question's evidence pages as (name, text) pairs, read when they are asked for: all together fill a memory.
+
+    `folder` is the one that the official archive holds beside its folder of questions; without it there are no pages.
+    """
+
+    folder: Path
+    row: Mapping[str, Any]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for folder, key in (("wikipedia", "EntityPages"), ("web", "SearchResults")):
+            root = self.folder / folder
+            for page in self.row.get(key) or ():
+                file = (root / str(page.get("Filename", ""))).resolve()
+                if file.is_relative_to(root) and file.is_file():
+                    yield file.name, file.read_text("utf-8", errors="replace")

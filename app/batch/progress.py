@@ -40,7 +40,8 @@ def run_progress(total: int) -> Iterator[Callable[[Summary], None]]:
 def line(summary: Summary, total: int, answered: int, elapsed_s: float) -> str:
     """The state of a run of which this process has answered so many questions in so many seconds."""
     rate = answered / elapsed_s if answered and elapsed_s > 0 else 0.0
-    left = f"{_clock((total - summary.questions) / rate)} left" if rate else "time left unknown"
+    waiting = total - summary.questions
+    left = f"{_clock(waiting / rate)} left" if rate else "time left unknown" if waiting else "done"
     failed = f" · {summary.failed} failed" if summary.failed else ""
     return f"{rate:.2f} questions/s · accept length {summary.accept_length:.2f} · {left}{failed}"
 
