@@ -18,15 +18,19 @@ from app.batch.citations import citation_scores, citations
 from app.batch.questions import Question, Reading
 from app.batch.scores import score
 from app.engine import Engine
-from indexes.errors import SettingError
+from indexes.errors import DocumentError
 from retrieval.evidence import Evidence
 from retrieval.finder import given
 
 Row = dict[str, Any]
 
 PLAIN = "plain"
-# Settings that no answer of a batch depends on, or that a run names in another way.
-APART = frozenset({"api_key", "index", "prefix_cache_mb", "share_answers"})
+# The settings that answers and figures depend on, beside the profile's. No secret is among them.
+RECORDED = (
+    "engine", "base_url", "remote_model", "profile", "target", "exact", "drafter", "datastore", "draft_model",
+    "node_budget", "max_new_tokens", "temperature", "top_p", "sample_top_k", "min_p", "repetition_penalty", "seed",
+    "candidates", "min_span_words", "stop_repeats",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Answerer:
         if question.reading == Reading.SEARCHED:
             return engine.ask(question.text, Evidence(question.passages, engine.profile.chunk_chars), options=options)
         if self.index is None:
-            raise SettingError("the question brings no passages, and no index was chosen; choose one with --index NAME")
+            raise DocumentError("the question brings no passages, and no index was chosen with --index NAME")
         return engine.ask(question.text, self.index, options=options)
 
 
@@ -113,17 +117,18 @@ def _compared(drafted: Answer, plain: Answer) -> Row:
 
 
 def settings_of(engine: Engine) -> dict[str, Any]:
-    """What an engine's answers and figures depend on, as a run's settings record it. Names no secret."""
+    """What an engine's answers and figures depend on, as a run's settings record it."""
     from app.verify_costs import files_digest
 
-    chosen = {name: value for name, value in engine.settings.model_dump(mode="json").items() if name not in APART}
-    models = dataclasses.asdict(engine.profile)
-    del models["name"], models["note"]
-    return {
-        **chosen,
-        **models,
-        "device": engine.device,
-        "dtype": engine.dtype_name,
-        "max_nodes": engine.max_nodes,
-        "model_files": files_digest(engine.model_folder),
-    }
+    chosen = engine.settings.model_dump(mode="json")
+    recorded = {name: chosen[name] for name in RECORDED if name in chosen} | dataclasses.asdict(engine.profile)
+    del recorded["name"], recorded["note"]
+    if is_remote(engine):
+        return recorded
+    here = {"device": engine.device, "dtype": engine.dtype_name, "max_nodes": engine.max_nodes}
+    return {**recorded, **here, "model_files": files_digest(engine.model_folder)}
+
+
+def is_remote(engine: Engine) -> bool:
+    """Whether another server writes the answers; then nothing is drafted here."""
+    return bool(engine.settings.model_dump().get("engine", "local") != "local")

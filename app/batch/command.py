@@ -41,9 +41,7 @@ def batch(
     if compare not in (None, "plain"):
         raise SettingError(f"compare is {compare!r}; the only choice is plain")
     engine = make_engine(**flags)
-    if compare and engine.settings.drafter == "plain":
-        raise SettingError("the drafter is plain already, so there is nothing to compare; choose another --drafter")
-    from app.batch.answering import Answerer
+    from app.batch.answering import Answerer, is_remote
     from app.batch.datasets import load
     from app.batch.progress import run_progress
     from app.batch.report import figures, headline
@@ -51,6 +49,10 @@ def batch(
     from app.batch.run_folder import REPORT
     from app.terminal import print_figures, say
 
+    if compare and (is_remote(engine) or engine.settings.drafter == "plain"):
+        raise SettingError(
+            "nothing is drafted with these settings, so there is nothing to compare; leave --compare out"
+        )
     data = load(dataset, split, limit)
     run = Run(data, Answerer(engine, _index(engine, data), compare is not None), out, say)
     try:

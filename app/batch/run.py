@@ -17,11 +17,14 @@ from app.batch.report import Examples, report
 from app.batch.rows import Row, RowWriter, read_rows
 from app.batch.run_folder import REPORT, ROWS, SUMMARY, open_run
 from app.batch.summary import Summary
-from indexes.errors import DocumentError, SettingError
+from indexes.errors import DocumentError, QuotewrightError, SettingError
 from indexes.files import current_generation, write_whole
 from retrieval.python_docs import PYTHON_DOCS
 
 Progress = Callable[[Summary], None]
+
+OWN_FAULTS = ("DocumentError", "PromptTooLongError")  # a question's; any other error may be of the machine or a server
+MOST_FAILURES = 20  # in a row, not by a question's own fault: then the rest is not tried
 
 
 class Run:
@@ -81,6 +84,7 @@ class Run:
         self._examples.add(row)
 
     def _answer(self, done: dict[int, str | None], progress: Progress) -> None:
+        failures = 0
         with RowWriter(self._folder / ROWS) as rows:
             for number, question in self._questions():
                 if number in done:
@@ -90,6 +94,12 @@ class Run:
                 rows.append(row)
                 self._count(row)
                 progress(self.summary)
+                failures = failures + 1 if row["error"] and row["error"]["type"] not in OWN_FAULTS else 0
+                if failures == MOST_FAILURES:
+                    raise QuotewrightError(
+                        f"{failures} questions in a row failed, the last with: {row['error']['message']}. "
+                        "Put that right, and go on with the same command and --retry-failed"
+                    )
 
     def _questions(self) -> Iterator[tuple[int, Question | Row]]:
         """Every row's question; for one that cannot be read, the row that records it."""

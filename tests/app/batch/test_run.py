@@ -12,19 +12,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
+from app.batch.answering import Answerer
+from app.batch.datasets import load
 from app.batch.rows import read_rows
+from app.batch.run import Run
 from app.batch.run_folder import open_run
+from app.batch.summary import Summary
 from app.cli import cli
+from app.engine import Engine
+from app.indexing import index_files
+from app.settings import Paths, Settings
 from indexes.errors import QuotewrightError
+from tests.app.batch.test_forms import HAGRID
 from tests.app.tiny_models import write_bge_m3, write_llama
 
 APP = str(Path(__file__).parents[3] / "app.py")
@@ -212,6 +219,13 @@ def test_a_refusal_ends_the_process_with_two_and_no_traceback(home: Path) -> Non
     assert "bring no passages; choose the index that answers them: --index NAME" in told
 
 
+def test_the_help_names_the_data_sets_and_has_an_example(home: Path) -> None:
+    done = CliRunner().invoke(cli, ["batch", "--help"], env=environment(home))
+    assert done.exit_code == 0
+    parts = ("triviaqa", "hagrid", "SQuAD", "question column", "--temperature", "python app.py batch -d python-docs")
+    assert [part for part in parts if part not in done.stdout] == []
+
+
 def test_a_second_process_is_kept_out_of_a_run(home: Path, whole: tuple[str, str]) -> None:
     settings = json.loads((home / "whole" / "run.json").read_text())["settings"]
     with open_run(home / "held", settings), ThreadPoolExecutor(1) as other:
@@ -235,3 +249,90 @@ def test_what_failed_is_asked_again_on_demand(home: Path, whole: tuple[str, str]
     assert "1 row(s) of whole/rows.jsonl are dropped and answered again" in done.stderr
     assert json.loads(done.stdout)["failed"] == 1  # it is as bad as before, and recorded once
     assert sorted(row["row"] for row in read_rows(home / "whole" / "rows.jsonl")) == list(range(QUESTIONS))
+
+
+# Where passages come from, with every kind of row
+
+
+def write(home: Path, name: str, *rows: dict[str, Any]) -> str:
+    (home / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return name
+
+
+def test_hagrid_s_quotes_are_read_and_citations_of_them_are_scored(home: Path) -> None:
+    done = run(home, "--out", "hagrid", "--dataset", write(home, "hagrid.jsonl", HAGRID), "--json")
+    (row,) = read_rows(home / "hagrid" / "rows.jsonl")
+    assert [passage["id"] for passage in row["passages"]] == ["1", "2"]
+    assert (row["citations"], row["scores"]["citation_recall"]) == ([], 0.0)  # a tiny model copies nothing
+    assert json.loads(done.stdout)["scores"]["citation_recall"] == 0.0
+
+
+def test_a_whole_prompt_goes_to_the_model_as_it_is_and_spans_are_looked_for_in_it(home: Path) -> None:
+    run(home, "--out", "prompts", "--dataset", write(home, "spec.jsonl", {"question_id": 1, "turns": ["say a."]}))
+    (row,) = read_rows(home / "prompts" / "rows.jsonl")
+    assert [(passage["id"], passage["text"]) for passage in row["passages"]] == [("prompt", "say a.")]
+    assert row["stats"]["prompt_tokens"] == len("say a.") + 3  # a mark before it, one after it, one for the answer
+
+
+def test_of_long_pages_the_best_pieces_are_read(home: Path) -> None:
+    page = "a lambda is here. " + "b is c. " * 2000 + "the zebra is a function."
+    name = write(home, "long.jsonl", {"question": "what is a zebra?", "context": page})
+    run(home, "--out", "long", "--dataset", name, "--top-k", "1")
+    (row,) = read_rows(home / "long" / "rows.jsonl")
+    (passage,) = row["passages"]
+    assert passage["text"].endswith("the zebra is a function.")
+    assert page[passage["start"] :] == passage["text"]
+
+
+def test_an_index_is_searched_for_rows_without_passages(home: Path) -> None:
+    (home / "notes.txt").write_text("the lambda is a function.")
+    flags = ["--profile", "gpu", "--device", "cpu", "--encoder", "encoder", "--reranker", "none"]
+    with contextlib.chdir(home):
+        made = CliRunner().invoke(cli, ["index", "notes.txt", "--name", "notes", *flags], env=environment(home))
+    assert made.exit_code == 0, made.output
+    name = write(home, "bare.jsonl", {"question": "what is lambda?"})
+    done = run(home, "--out", "indexed", "--dataset", name, "--index", "notes", "--json")
+    (row,) = read_rows(home / "indexed" / "rows.jsonl")
+    assert [passage["text"] for passage in row["passages"]] == ["the lambda is a function."]
+    settings = json.loads(done.stdout)["run"]
+    assert (settings["index"], len(settings["index_digest"])) == ("notes", 64)
+
+
+def test_a_row_without_passages_fails_alone_where_the_others_have_some(home: Path) -> None:
+    name = write(home, "mixed.jsonl", {"question": "a?", "context": "a."}, {"question": "b?"})
+    run(home, "--out", "mixed", "--dataset", name)
+    first, second = read_rows(home / "mixed" / "rows.jsonl")
+    assert (first["error"], second["error"]["message"]) == (
+        None, "the question brings no passages, and no index was chosen with --index NAME",
+    )  # fmt: skip
+
+
+def test_failures_in_a_row_that_are_no_question_s_fault_end_the_run_and_can_be_asked_again(home: Path) -> None:
+    write(home, "many.jsonl", *({"question": "what is lambda?"} for _ in range(30)))
+    engine = Engine(
+        Settings(
+            profile="gpu", device="cpu", model=str(home / "model"), encoder=str(home / "encoder"), reranker="none",
+            drafter="trie", max_new_tokens=5,
+        ),
+        home=Paths(home / "home" / "data", home / "home" / "cache"),
+    )  # fmt: skip
+    index, away = engine.paths.indexes / "going", engine.paths.indexes / "gone"
+    (home / "going.txt").write_text("the lambda is a function.")
+    index_files(engine, index, [home / "going.txt"])
+    told: list[str] = []
+
+    def once(retry_failed: bool, progress: Callable[[Summary], None]) -> dict[str, Any]:
+        data = load(str(home / "many.jsonl"))
+        return Run(data, Answerer(engine, index), home / "many", told.append).go(None, retry_failed, progress)
+
+    def lose_the_index(summary: Summary) -> None:
+        if summary.questions == 3:
+            index.rename(away)
+
+    with pytest.raises(QuotewrightError, match="20 questions in a row failed, the last with: there is no index named"):
+        once(False, lose_the_index)
+    assert [bool(row["error"]) for row in read_rows(home / "many" / "rows.jsonl")] == [False] * 3 + [True] * 20
+    away.rename(index)
+    summary = once(True, lambda _: None)
+    assert (summary["answered"], summary["failed"]) == (30, 0)
+    assert "Resuming: 3 of 30 questions are answered already" in told

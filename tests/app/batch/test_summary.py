@@ -68,8 +68,8 @@ def test_plain_decoding_is_compared_by_answers_and_time() -> None:
 
 def test_precision_of_citations_is_of_the_answers_that_cite() -> None:
     both = {"scored": ["citation_precision", "citation_recall"]}
-    cites = row(0, **both) | {"scores": {"citation_precision": 0.5, "citation_recall": 1.0}}
-    silent = row(1, **both) | {"scores": {"citation_recall": 0.0}}
+    cites = row(0) | both | {"scores": {"citation_precision": 0.5, "citation_recall": 1.0}}
+    silent = row(1) | both | {"scores": {"citation_recall": 0.0}}
     assert summed(cites, silent)["scores"] == {"citation_precision": 0.5, "citation_recall": 0.5}
 
 
