@@ -19,6 +19,7 @@ from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.conversation import Turn
 from retrieval.finder import Finder, Found
+from retrieval.relevance import judge_of
 from retrieval.retriever import Retriever
 
 
@@ -73,9 +74,9 @@ class Library(Loaded):
             LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
             NO_RERANKER: lambda: None,
         }.get(self.profile.reranker, lambda: self.cross_encoder)()
-        return Retriever(
-            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
-        )
+        judge = judge_of(self.encoder, index) if self.profile.reranker == LATE_INTERACTION else None
+        candidates = self.settings.candidates
+        return Retriever(self.encoder, index.vectors, index.postings, index.passages.get, reranker, candidates, judge)
 
     def find(
         self, question: str, source: Path | Finder, top_k: int | None = None, turns: Sequence[Turn] = ()
