@@ -10,6 +10,7 @@ import typer
 
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
+from app.documents_cli import documents_cli
 from app.options import (
     DeviceOption,
     EncoderOption,
@@ -31,6 +32,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.add_typer(documents_cli, name="documents")
 
 
 @cli.callback()
