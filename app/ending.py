@@ -19,7 +19,7 @@ def settle(text: str, stop: Sequence[str], stop_repeats: bool, final: bool) -> t
 
     `final` says that nothing more will come.
     """
-    text = text.lstrip()
+    text = text.lstrip() if final else text.lstrip().rstrip("\ufffd")  # a character may not be complete yet
     cut, reason = len(text), None
     if (stopped := min((text.find(end) for end in stop if end in text), default=None)) is not None:
         cut, reason = stopped, "stop"
@@ -27,7 +27,6 @@ def settle(text: str, stop: Sequence[str], stop_repeats: bool, final: bool) -> t
         cut, reason = repeated, "repetition"
     if reason is None and not final:
         cut = min(_before_unfinished_stop(text, stop), _before_repeat(text) if stop_repeats else cut)
-        return text[:cut].rstrip("\ufffd").rstrip(), None  # a character may not be complete yet
     return text[:cut].rstrip(), reason
 
 
@@ -67,7 +66,7 @@ def _before_repeat(text: str) -> int:
     """Where the last sentence starts if it may become an earlier one again; else the end."""
     complete = list(_sentences(text))
     start = complete[-1][2] if complete else 0
-    begun = " ".join(text[start:].rstrip("\ufffd").split())
+    begun = " ".join(text[start:].split())
     earlier = (text[first:last].split() for first, last, _ in complete)
     repeats = any(len(words) >= MIN_WORDS and " ".join(words).startswith(begun) for words in earlier)
     return start if repeats else len(text)
