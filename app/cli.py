@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.api import command as api_command
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
 from app.options import (
@@ -31,6 +32,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
 
 
 @cli.callback()

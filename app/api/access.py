@@ -46,6 +46,12 @@ def _host_of(authority: str) -> str | None:
         return None
 
 
+def _announced_bytes(headers: Headers) -> int:
+    """The length that a body says it has; bodies that say none are counted while they are read."""
+    length = headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """What is let in. keys are digests, none: everybody; hosts are the names that the server answers to, None: all;
@@ -102,9 +108,12 @@ def make_access(
 class Gate:
     """The middleware: refuses, or notes in the request's state who asks."""
 
-    def __init__(self, app: ASGIApp, access: Access, body_timeout_s: float = BODY_TIMEOUT_S) -> None:
+    def __init__(
+        self, app: ASGIApp, access: Access, most_bytes: int, body_timeout_s: float = BODY_TIMEOUT_S
+    ) -> None:
         self._app = app
         self._access = access
+        self._most_bytes = most_bytes
         self._body_timeout_s = body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,6 +131,9 @@ class Gate:
         elif person is None and not (scope["method"] == "OPTIONS" and self._access.origins):  # preflights carry no keys
             message = "this server needs an API key: send the header Authorization: Bearer KEY with a key that it knows"
             await error_response(message, 401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
+        elif _announced_bytes(headers) > self._most_bytes:
+            message = f"the body has more than {self._most_bytes} bytes; send less"
+            await error_response(message, 413, headers={"Connection": "close"})(scope, receive, send)
         else:
             await self._app(scope, self._timed(receive), send)
 

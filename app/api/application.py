@@ -50,6 +50,7 @@ def create_application(engine: Engine, access: Access) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     application.state.service = Service(engine, queue, settings.most_new_tokens, now())
+    application.state.stop = queue.close
     handle_errors(application)
     errors: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorReply, "description": text} for status, text in ERRORS.items()
@@ -60,9 +61,19 @@ def create_application(engine: Engine, access: Access) -> FastAPI:
         application.add_middleware(
             CORSMiddleware, allow_origins=sorted(access.origins), allow_methods=["*"], allow_headers=["*"]
         )
-    application.add_middleware(Gate, access=access)
+    application.add_middleware(Gate, access=access, most_bytes=settings.max_body_mb * MIB)
     _document_our_errors(application)
     return application
+
+
+def mount_page(application: FastAPI, engine: Engine) -> None:
+    """Serve the chat page at /, beside the routes."""
+    import gradio as gr
+
+    from app.page.layout import build_page
+    from app.page.serving import page_arguments
+
+    gr.mount_gradio_app(application, build_page(engine), "/", **page_arguments(engine))
 
 
 def _document_our_errors(application: FastAPI) -> None:

@@ -73,7 +73,7 @@ def handle_errors(application: FastAPI) -> None:
 
     @application.exception_handler(RequestValidationError)
     async def refused(request: Request, error: RequestValidationError) -> Response:
-        problems = [(where(item["loc"]), str(item["msg"])) for item in error.errors()]
+        problems = [(where(item["loc"]), str(item["msg"]).removeprefix("Value error, ")) for item in error.errors()]
         message = "; ".join(f"{place or 'the body'}: {text}" for place, text in problems)
         if not request.headers.get("content-type", "").lower().startswith("application/json"):
             message = f"send JSON with the header Content-Type: application/json ({message})"

@@ -1,0 +1,66 @@
+"""Serves an application on an address until Ctrl-C; the engine's models load meanwhile.
+
+Ctrl-C cancels the answers that are being written, so that the process ends after their current forward pass.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from app.terminal import say
+from indexes.errors import SettingError
+
+GRACE_S = 10  # for replies to be sent after Ctrl-C
+CONNECTIONS_WAITING = 128
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which says when it is asked to stop: it waits for replies, and they for the model."""
+
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._stopping()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that takes connections already. Raises SettingError if the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING)
+    except (OSError, UnicodeError) as error:
+        raise SettingError(f"cannot serve on {host}:{port} ({error}); choose another port with --port") from error
+
+
+def address(host: str, port: int) -> str:
+    """The address for people and programs."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(application: FastAPI, host: str, port: int, load: Callable[[], None]) -> None:
+    """Serve until Ctrl-C. Raises SettingError if the address cannot be had."""
+    listening = listening_socket(host, port)
+    config = uvicorn.Config(
+        application,
+        http="h11",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # nobody's word on who asks is taken
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    say(f"Quotewright is on {address(host, port)} (Ctrl-C stops it)")
+    threading.Thread(target=load, daemon=True).start()
+    try:
+        _Server(config, application.state.stop).run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn raises it again when everything is closed
+        say("Stopping.")
