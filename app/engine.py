@@ -21,6 +21,7 @@ from app.loading import silent
 from app.models import Say
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import Message, checked
+from app.remote import RemoteWriter, remote_server
 from app.settings import Paths, Settings
 from app.writing import AnswerWriter, WritingSettings
 from decoding.acceptance import Acceptance
@@ -61,14 +62,16 @@ class Engine(Library):
         self._counts: dict[str, NgramCounts] = {}
         self._checked = False
         self._loaded = False
+        server = remote_server(settings)
+        self._remote = RemoteWriter(server, self._writing_settings) if server else None
 
     @functools.cached_property
     def _answers(self) -> AnswerCache:
         return AnswerCache(self.encoder.encode_questions)
 
-    @functools.cached_property
-    def _answer_writer(self) -> AnswerWriter:
-        settings = WritingSettings(
+    @property
+    def _writing_settings(self) -> WritingSettings:
+        return WritingSettings(
             self.settings.max_new_tokens,
             self.max_nodes,
             self.profile.history_turns,
@@ -76,6 +79,10 @@ class Engine(Library):
             self.settings.stop_repeats,
             self.sampling,
         )
+
+    @functools.cached_property
+    def _answer_writer(self) -> AnswerWriter:
+        settings = self._writing_settings
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self._prefixes)
 
     @functools.cached_property
@@ -105,11 +112,10 @@ class Engine(Library):
         """Load every model and compile what is compiled now, so that the first question does not wait."""
         with self._loading:
             if not self._loaded:
-                self._say(
-                    f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
-                )
                 self._load()
-        if "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
+        if self._remote is None and "verify_times" not in vars(
+            self
+        ):  # no answer is begun before, so nobody waits for one here
             with self._writing:
                 self.node_budget(self.settings.drafter)
 
@@ -118,14 +124,22 @@ class Engine(Library):
         notice = threading.Timer(10, self._say, ["Compiling what is fast (once on this machine, about a minute)"])
         notice.start()
         try:
-            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+            if self._remote is None:
+                self._load_model()
+            else:
+                self._say(f"Loading {self.profile.encoder} on {self.device}; {self.profile.model} answers elsewhere")
+            _ = self.encoder
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self.cross_encoder
-            if self.settings.drafter == "blend":
-                compile_blend()
             self._loaded = True
         finally:
             notice.cancel()
+
+    def _load_model(self) -> None:
+        self._say(f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}")
+        _ = self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+        if self.settings.drafter == "blend":
+            compile_blend()
 
     def _new_drafter(self, name: str, folder: Path | None) -> Drafter:
         """A drafter with what it needs; blend knows the n-grams of the whole index."""
@@ -189,7 +203,10 @@ class Engine(Library):
             check_drafter(options.drafter, Resources(datastore=self._datastore), self.settings.draft_model is not None)
 
     def _write(self, task: Task, folder: Path | None) -> Iterator[Answer]:
-        """Have the answer written when its turn has come; one is written at a time."""
+        """Have the answer written: elsewhere, or here when its turn has come, for here one is written at a time."""
+        if self._remote is not None:
+            yield from self._remote.write(task)
+            return
         if not self._turn_comes(task.cancelled):
             yield replace(task.state, finished="cancelled")
             return

@@ -73,7 +73,7 @@ def _split(value: Any) -> Any:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)]
-SECRET = ("api_keys",)
+SECRET = ("api_key", "api_keys")
 
 
 class Settings(BaseSettings):
@@ -109,6 +109,11 @@ class Settings(BaseSettings):
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    engine: Literal["local", "openai"] = "local"
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    remote_model: str | None = None
+    remote_timeout_s: float = Field(default=300, gt=0, allow_inf_nan=False)
     api_keys: Secrets = ()  # this and what follows: for `serve`
     allowed_hosts: Names = ()
     cors_origins: Names = ()
@@ -129,8 +134,10 @@ class Settings(BaseSettings):
         """The profile with this person's choices in it. Raises SettingError for an unknown profile."""
         if self.profile not in PROFILES:
             raise SettingError(f"unknown profile {self.profile!r}; choose one of {', '.join(PROFILES)}")
+        remote = self.engine != "local"  # then another server's model answers, whatever it is
         return PROFILES[self.profile].with_choices(
-            model=self.model,
+            model=(self.remote_model or "the server's model") if remote else self.model,
+            note="" if remote else None,
             encoder=self.encoder,
             reranker=self.reranker,
             top_k=self.top_k,

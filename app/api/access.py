@@ -1,8 +1,8 @@
 """Who may ask: API keys, the Host and Origin of requests, and how slowly a body may arrive.
 
-Web pages must not reach a server on this machine through somebody's browser: a page's own requests carry its Origin, and
-one that has its name resolved to 127.0.0.1 (DNS rebinding) carries its name as the Host. Decided before any of the body
-is read.
+Web pages must not reach a server on this machine through somebody's browser: a page's requests carry its Origin, and a
+page whose name is made to mean 127.0.0.1 (DNS rebinding) sends that name as the Host. All of it is decided before any of
+the body is read.
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ def make_access(
 class Gate:
     """The middleware: refuses, or notes in the request's state who asks."""
 
-    def __init__(
-        self, app: ASGIApp, access: Access, most_bytes: int, body_timeout_s: float = BODY_TIMEOUT_S
-    ) -> None:
+    def __init__(self, app: ASGIApp, access: Access, most_bytes: int, body_timeout_s: float = BODY_TIMEOUT_S) -> None:
         self._app = app
         self._access = access
         self._most_bytes = most_bytes

@@ -1,4 +1,4 @@
-"""/v1/answers: a question over an index or over passages that come with it; passages, spans and figures in the reply."""
+"""/v1/answers: a question over an index or over passages sent with it; replies hold passages, spans and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.api.queue import Job
 from app.api.replies import AnswerReply
 from app.api.requests import AnswerRequest
 from app.api.service import Asker, Served, Service, begin, named, person_of
-from app.api.streams import added, event, stream
+from app.api.streams import added, answers_of, event, last, stream
 from indexes.errors import SettingError
 from indexes.store import check_name
 from retrieval.conversation import Turn
@@ -53,7 +53,7 @@ async def _events(states: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
 async def answers(body: AnswerRequest, request: Request, served: Served, asker: Asker) -> Response:
     """With `stream`, server-sent events: `passages` first, then `text` with what is added, `answer` with the whole
     object; `error` if something goes wrong on the way."""
-    options = served.options(body, body.max_new_tokens, body.top_k)
+    options = served.options(body, body.max_new_tokens, body.sample_top_k, body.top_k)
     turns = [Turn(turn.question, turn.answer) for turn in body.turns]
     asked, person = source(served, body), person_of(asker, body.user)
     job: Job[Answer] = begin(
@@ -62,5 +62,5 @@ async def answers(body: AnswerRequest, request: Request, served: Served, asker: 
         lambda cancelled: served.engine.ask(body.question, asked, turns, options, cancelled, person),
     )
     if body.stream:
-        return await stream(job.states(), _events, "error")
-    return json_response((await job.last()).to_json())
+        return await stream(answers_of(job), _events, "error")
+    return json_response((await last(answers_of(job))).to_json())

@@ -28,12 +28,14 @@ ERRORS = {
     413: "The body is too large.", 429: "Too many requests wait; Retry-After says when to ask again.",
 }  # fmt: skip
 MIB = 2**20
+REMOTE_AT_ONCE = 8  # answers that another server writes; a model here writes one
 
 
 def create_application(engine: Engine, access: Access) -> FastAPI:
     """An application that answers with this engine, for those who get `access`."""
     settings = engine.settings
-    queue = Queue(1, settings.queue_length, settings.request_timeout_s)
+    at_once = 1 if settings.engine == "local" else REMOTE_AT_ONCE
+    queue = Queue(at_once, settings.queue_length, settings.request_timeout_s)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -64,16 +66,6 @@ def create_application(engine: Engine, access: Access) -> FastAPI:
     application.add_middleware(Gate, access=access, most_bytes=settings.max_body_mb * MIB)
     _document_our_errors(application)
     return application
-
-
-def mount_page(application: FastAPI, engine: Engine) -> None:
-    """Serve the chat page at /, beside the routes."""
-    import gradio as gr
-
-    from app.page.layout import build_page
-    from app.page.serving import page_arguments
-
-    gr.mount_gradio_app(application, build_page(engine), "/", **page_arguments(engine))
 
 
 def _document_our_errors(application: FastAPI) -> None:

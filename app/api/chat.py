@@ -18,7 +18,7 @@ from app.api.queue import Job
 from app.api.replies import ChatReply
 from app.api.requests import ChatRequest
 from app.api.service import MESSAGE, Asker, Served, Service, begin, named, now, person_of
-from app.api.streams import added, event, stream
+from app.api.streams import added, answers_of, event, last, stream
 from retrieval.finder import Found, given
 
 LONG_CHARS = 200  # a last message of so many characters is more than a question
@@ -30,9 +30,9 @@ router = APIRouter()
 def message_references(body: ChatRequest) -> list[Found]:
     """What may be drafted from: the references given, then the messages, by place."""
     pairs = named(body.references)
-    last = len(body.messages) - 1
+    final = len(body.messages) - 1
     for place, message in enumerate(body.messages):
-        if message.text.strip() and (place < last or len(message.text) >= LONG_CHARS):
+        if message.text.strip() and (place < final or len(message.text) >= LONG_CHARS):
             pairs.append((f"{MESSAGE}{place}", message.text))
     return list(given(pairs).passages)
 
@@ -81,7 +81,8 @@ class _Completion:
 
     async def chunks(self, states: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
         yield self._chunk({"role": "assistant", "content": ""})
-        async for answer, text in added(states):
+        async for state, text in added(states):
+            answer = state
             if text:
                 yield self._chunk({"content": text})
         yield self._chunk({}, finish_reason(answer), quotewright=trace(answer))
@@ -101,12 +102,12 @@ async def chat_completions(body: ChatRequest, request: Request, served: Served, 
     served.check_model(body.model, served.chat_model)
     roles = {"developer": "system"}
     messages = [{"role": roles.get(one.role, one.role), "content": one.text} for one in body.messages]
-    options = served.options(body, body.max_completion_tokens or body.max_tokens)
+    options = served.options(body, body.max_completion_tokens or body.max_tokens, body.top_k)
     references, person = message_references(body), person_of(asker, body.user)
     job: Job[Answer] = begin(
         request, served, lambda cancelled: served.engine.complete(messages, references, options, cancelled, person)
     )
     completion = _Completion(served, body)
     if body.stream:
-        return await stream(job.states(), completion.chunks)
-    return json_response(completion.whole(await job.last()))
+        return await stream(answers_of(job), completion.chunks)
+    return json_response(completion.whole(await last(answers_of(job))))

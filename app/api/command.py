@@ -10,7 +10,9 @@ from app.command_line import make_engine
 from app.options import EngineFlags, takes_engine_flags
 from indexes.errors import SettingError
 
-EPILOG = "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
+EPILOG = (
+    "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
+)
 
 
 @takes_engine_flags
@@ -31,7 +33,8 @@ def serve(
     """
     engine = make_engine(**flags)
     from app.api.access import is_loopback, make_access
-    from app.api.application import create_application, mount_page
+    from app.api.application import create_application
+    from app.api.page import mount_page
     from app.api.server import serve as run
     from app.indexing import build_python_docs
     from app.terminal import progress_bars
@@ -45,7 +48,7 @@ def serve(
             )
         if page:
             raise SettingError(
-                f"{host} can be reached from other machines, and the page asks for no key: leave --page out, or say --open"
+                f"{host} can be reached from other machines, and the page asks for no key: leave --page out or say --open"
             )
     access = make_access(host, keys, settings.allowed_hosts, settings.cors_origins, page)
     application = create_application(engine, access)

@@ -12,6 +12,7 @@ from app.api.queue import Job
 from app.api.replies import EmbeddingsReply
 from app.api.requests import EmbeddingsRequest
 from app.api.service import Asker, Served, begin
+from app.api.streams import last
 from app.embedding import Embedded, embed
 from indexes.errors import SettingError
 
@@ -29,7 +30,7 @@ async def embeddings(body: EmbeddingsRequest, request: Request, served: Served, 
     job: Job[Embedded] = begin(
         request, served, lambda cancelled: embed(served.engine, body.texts, body.input_type == "query", cancelled)
     )
-    found = await job.last()
+    found = await last(job.states())
     dimension = found.vectors.shape[1]
     if body.dimensions not in (None, dimension):
         raise SettingError(f"{served.embedding_model} has {dimension} dimensions, not {body.dimensions}")

@@ -39,7 +39,11 @@ def error_object(message: str, status: int, param: str | None = None, code: str 
 
 
 def error_response(
-    message: str, status: int, param: str | None = None, code: str | None = None, headers: Mapping[str, str] | None = None
+    message: str,
+    status: int,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error as a response."""
     return json_response(error_object(message, status, param, code), status, headers)

@@ -10,7 +10,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -44,10 +44,11 @@ class Job(Generic[State]):
         self._news = asyncio.Event()
         self.started_s: float | None = None
         self.done = asyncio.Event()
-        self.timed_out = False
+        self.reason: str | None = None
 
-    def cancel(self) -> None:
-        """Have the thread stop before its next forward pass."""
+    def cancel(self, reason: str | None = None) -> None:
+        """Have the thread stop before its next forward pass; `reason` is for people."""
+        self.reason = self.reason or reason
         self._cancelled.set()
 
     def run(self) -> None:
@@ -77,7 +78,7 @@ class Job(Generic[State]):
             self.done.set()
             self._news.set()
 
-    async def states(self) -> AsyncIterator[State]:
+    async def states(self) -> AsyncGenerator[State]:
         """The states as they come, some left out if the reader is slow; the last one is always there. Raises what the
         work raised. A reader that leaves early cancels the work."""
         try:
@@ -93,14 +94,6 @@ class Job(Generic[State]):
                 raise self._error
         finally:
             self.cancel()
-
-    async def last(self) -> State:
-        """The last state."""
-        last: State | None = None
-        async for state in self.states():
-            last = state
-        assert last is not None, "work yields at least one state, or raises"
-        return last
 
 
 class Queue:
@@ -145,24 +138,25 @@ class Queue:
         try:
             ended, _ = await asyncio.wait({done, left}, timeout=self._timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if done not in ended:
-                job.timed_out = not ended
-                job.cancel()
-                if future.cancel():
-                    late = f"no answer was begun within {self._timeout_s:g} s; ask again later"
-                    job.end(QueueFullError(late, max(1, math.ceil(self._mean_s))))
+                self._cancel(job, future, None if ended else f"it took longer than {self._timeout_s:g} s")
                 await done
         finally:
             left.cancel()
             done.cancel()
             del self._jobs[job]  # type: ignore[arg-type]
-            if job.started_s is not None and not job.timed_out:
+            if job.started_s is not None and job.reason is None:
                 took_s = time.perf_counter() - job.started_s
                 self._mean_s = REMEMBERED * self._mean_s + (1 - REMEMBERED) * took_s
 
+    def _cancel(self, job: Job[State], future: Future[None], reason: str | None) -> None:
+        job.cancel(reason)
+        if future.cancel():  # no thread has begun it
+            message = f"the answer was not begun: {reason or 'nobody waits for it'}; ask again later"
+            job.end(QueueFullError(message, max(1, math.ceil(self._mean_s))))
+
     def close(self) -> None:
-        """Cancel everything, so that the server can stop."""
+        """Cancel everything, so that the server can stop; what is asked from now on is refused."""
+        self._places = 0
         for job, future in list(self._jobs.items()):
-            job.cancel()
-            if future.cancel():
-                job.end(QueueFullError("the server stops", 1))
+            self._cancel(job, future, "the server stops")
         self._threads.shutdown(wait=False)

@@ -14,6 +14,7 @@ MOST_TURNS = 1000
 SEEDS = 2**64
 
 Text = Annotated[str, Field(min_length=1)]
+TopK = Annotated[int | None, Field(ge=0, le=2**31, description="Draw from so many likeliest tokens; 0 is all.")]
 StopText = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
@@ -29,7 +30,6 @@ class Options(Body):
     temperature: float | None = Field(None, description="0 (greedy), or 0.01 to 100.")
     top_p: float | None = Field(None, ge=0, le=1)
     min_p: float | None = Field(None, ge=0, le=1)
-    sample_top_k: int | None = Field(None, ge=0, le=2**31, description="Draw from so many likeliest tokens; 0 is all.")
     repetition_penalty: float | None = Field(None, description="0.01 to 100; 1 is none.")
     seed: int | None = Field(None, ge=-SEEDS // 2, lt=SEEDS, description="Counts modulo 2^64.")
     stop: StopText | Annotated[list[StopText], Field(max_length=MOST_STOPS)] | None = Field(
@@ -95,6 +95,7 @@ class ChatRequest(Options):
     references: References = []
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
+    top_k: TopK = None
     stream_options: StreamOptions | None = None
     n: Any = Field(None, description="1: there is one answer.")
     logprobs: Any = Field(None, description="Not supported.")
@@ -136,6 +137,7 @@ class AnswerRequest(Options):
     references: References | None = Field(None, description="Passages to answer from, instead of an index.")
     turns: Annotated[list[EarlierTurn], Field(max_length=MOST_TURNS)] = []
     top_k: int | None = Field(None, ge=1, le=100, description="How many passages the model reads.")
+    sample_top_k: TopK = None
     max_new_tokens: int | None = Field(None, ge=1)
 
 

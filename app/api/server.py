@@ -5,6 +5,7 @@ Ctrl-C cancels the answers that are being written, so that the process ends afte
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -60,7 +61,6 @@ def serve(application: FastAPI, host: str, port: int, load: Callable[[], None]) 
     )
     say(f"Quotewright is on {address(host, port)} (Ctrl-C stops it)")
     threading.Thread(target=load, daemon=True).start()
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when everything is closed
         _Server(config, application.state.stop).run(sockets=[listening])
-    except KeyboardInterrupt:  # uvicorn raises it again when everything is closed
-        say("Stopping.")
+    say("Stopped.")

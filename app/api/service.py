@@ -62,12 +62,14 @@ class Service:
         if asked not in (None, OURS, served):
             raise UnknownModelError(f"there is no model {asked!r} here; use {served!r}, or leave `model` out")
 
-    def options(self, body: Options, new_tokens: int | None, top_k: int | None = None) -> AnswerOptions:
+    def options(
+        self, body: Options, new_tokens: int | None, sample_top_k: int | None, passages: int | None = None
+    ) -> AnswerOptions:
         """What a request chooses. Raises SettingError for what cannot be."""
         if new_tokens is not None and new_tokens > self.most_new_tokens:
             raise SettingError(f"an answer may have up to {self.most_new_tokens} tokens here, not {new_tokens}")
         given = {
-            "temperature": body.temperature, "top_p": body.top_p, "top_k": body.sample_top_k, "min_p": body.min_p,
+            "temperature": body.temperature, "top_p": body.top_p, "top_k": sample_top_k, "min_p": body.min_p,
             "repetition_penalty": body.repetition_penalty, "seed": None if body.seed is None else body.seed % SEEDS,
         }  # fmt: skip
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -75,7 +77,7 @@ class Service:
             drafter=body.drafter,
             max_nodes=body.max_nodes,
             max_new_tokens=new_tokens,
-            top_k=top_k,
+            top_k=passages,
             sampling=dataclasses.replace(self.engine.sampling, **chosen) if chosen else None,
             stop=body.stops,
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
@@ -12,15 +13,31 @@ from fastapi.sse import format_sse_event
 
 from app.answers import Answer
 from app.api.errors import described
+from app.api.queue import Job
 
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # proxies are not to collect events
 
+T = TypeVar("T")
 Events = Callable[[AsyncIterator[Answer]], AsyncIterator[bytes]]
 
 
 def event(content: Any, name: str | None = None) -> bytes:
     """One event; the content as JSON in ASCII."""
     return format_sse_event(data_str=json.dumps(content, allow_nan=False, separators=(",", ":")), event=name)
+
+
+async def answers_of(job: Job[Answer]) -> AsyncGenerator[Answer]:
+    """The states of an answer; the last one says why the server ended it, if it did."""
+    async for answer in job.states():
+        if answer.finished == "cancelled" and job.reason:
+            answer = replace(answer, notes=(*answer.notes, f"the answer was ended: {job.reason}"))
+        yield answer
+
+
+async def last(states: AsyncIterator[T]) -> T:
+    """The last state."""
+    *_, final = [state async for state in states]
+    return final
 
 
 async def added(states: AsyncIterator[Answer]) -> AsyncIterator[tuple[Answer, str]]:
