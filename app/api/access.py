@@ -1,8 +1,8 @@
 """Who may ask: API keys, the Host and Origin of requests, and how slowly a body may arrive.
 
 Web pages must not reach a server on this machine through somebody's browser: a page's requests carry its Origin, and a
-page whose name is made to mean 127.0.0.1 (DNS rebinding) sends that name as the Host. All of it is decided before any of
-the body is read.
+page whose name is made to mean 127.0.0.1 (DNS rebinding) sends that name as the Host. All of it is decided before
+any of the body is read.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
 
 
 def _host_of(authority: str) -> str | None:
@@ -70,7 +70,7 @@ class Access:
         if not self.keys:
             return ""
         scheme, _, key = (authorization or "").partition(" ")
-        given = _digest(key.strip())
+        given = _digest(key.strip().encode("latin-1"))  # as headers are decoded
         matches = [hmac.compare_digest(given, known) for known in self.keys]
         return f"key:{given.hex()[:32]}" if any(matches) and scheme.lower() == "bearer" else None
 
@@ -102,7 +102,8 @@ def make_access(
     unless `allowed_hosts` are given."""
     local = {*LOCAL_NAMES, host.lower()} if is_loopback(host) else set()
     names = {name.lower() for name in allowed_hosts} | local
-    return Access(tuple(map(_digest, keys)), frozenset(names) or None, frozenset(origins), pages)
+    digests = tuple(_digest(key.encode("utf-8", "surrogateescape")) for key in keys)
+    return Access(digests, frozenset(names) or None, frozenset(origins), pages)
 
 
 class Gate:

@@ -48,7 +48,7 @@ def serve(
             )
         if page:
             raise SettingError(
-                f"{host} can be reached from other machines, and the page asks for no key: leave --page out or say --open"
+                f"{host} can be reached from other machines, and its page asks for no key: no --page, or say --open"
             )
     access = make_access(host, keys, settings.allowed_hosts, settings.cors_origins, page)
     application = create_application(engine, access)
