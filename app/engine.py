@@ -95,11 +95,14 @@ class Engine(Library):
         It learns from every answer: how long passes take, and how often what the drafter states comes true.
         Ask for it while no answer is being written: the first one may measure.
         """
-        if self.settings.node_budget != "adaptive" or drafter == "plain" or self.max_nodes == 0:
+        if not self._adapts(drafter):
             return None
         if drafter not in self._budgets:
             self._budgets[drafter] = AdaptiveNodes(self.verify_times, Acceptance(drafter in CALIBRATED))
         return self._budgets[drafter]
+
+    def _adapts(self, drafter: str) -> bool:
+        return self.settings.node_budget == "adaptive" and drafter != "plain" and self.max_nodes > 0
 
     def _check_verify_times(self) -> None:
         """Measure again, once, what a busy machine disturbed: drafting would look too dear for ever."""
@@ -113,9 +116,8 @@ class Engine(Library):
         with self._loading:
             if not self._loaded:
                 self._load()
-        if self._remote is None and "verify_times" not in vars(
-            self
-        ):  # no answer is begun before, so nobody waits for one here
+        measures = self._remote is None and self._adapts(self.settings.drafter)
+        if measures and "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
             with self._writing:
                 self.node_budget(self.settings.drafter)
 
@@ -125,21 +127,17 @@ class Engine(Library):
         notice.start()
         try:
             if self._remote is None:
-                self._load_model()
-            else:
-                self._say(f"Loading {self.profile.encoder} on {self.device}; {self.profile.model} answers elsewhere")
+                self._say(f"Loading {self.profile.model} on {self.device} in {self.dtype_name}")
+                _ = self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+                if self.settings.drafter == "blend":
+                    compile_blend()
+            self._say(f"Loading {self.profile.encoder} on {self.device}")
             _ = self.encoder
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self.cross_encoder
             self._loaded = True
         finally:
             notice.cancel()
-
-    def _load_model(self) -> None:
-        self._say(f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}")
-        _ = self.writer, self.stop_tokens, self.resources(self.settings.drafter)
-        if self.settings.drafter == "blend":
-            compile_blend()
 
     def _new_drafter(self, name: str, folder: Path | None) -> Drafter:
         """A drafter with what it needs; blend knows the n-grams of the whole index."""
@@ -192,7 +190,8 @@ class Engine(Library):
         Drafts copy from the messages and from `references`, in which spans are found. Yields as `ask` does.
         """
         start = time.perf_counter()
-        question = next(message["content"] for message in reversed(checked(messages)) if message["role"] == "user")
+        messages = checked(messages)
+        question = next(message["content"] for message in reversed(messages) if message["role"] == "user")
         self._check(options)
         self.load()
         state = Answer(question, tuple(references), Stats(options.drafter or self.settings.drafter))

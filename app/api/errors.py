@@ -85,7 +85,8 @@ def handle_errors(application: FastAPI) -> None:
 
     @application.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        return error_response(str(error.detail), error.status_code, headers=error.headers)
+        unread = {"Connection": "close"} if error.status_code in (408, 413) else {}  # the rest of the body is not read
+        return error_response(str(error.detail), error.status_code, headers={**(error.headers or {}), **unread})
 
     @application.exception_handler(QuotewrightError)
     async def refused_by_us(request: Request, error: QuotewrightError) -> Response:

@@ -15,6 +15,8 @@ SEEDS = 2**64
 
 Text = Annotated[str, Field(min_length=1)]
 TopK = Annotated[int | None, Field(ge=0, le=2**31, description="Draw from so many likeliest tokens; 0 is all.")]
+MOST_CHARS = 2**30  # more than a body may hold; a limited text is also checked to be one: no half surrogate pairs
+AnyText = Annotated[str, Field(max_length=MOST_CHARS)]
 StopText = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
@@ -60,14 +62,14 @@ class TextPart(Body):
     """A part of a message's content; only text is understood."""
 
     type: Literal["text"]
-    text: str
+    text: AnyText
 
 
 class ChatMessage(Body):
     """A message to the model. "developer" is read as "system"."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    content: AnyText | list[TextPart]
 
     @property
     def text(self) -> str:
@@ -126,7 +128,7 @@ class EarlierTurn(Body):
     """A question of the conversation so far, and what was answered."""
 
     question: Text
-    answer: str
+    answer: AnyText
 
 
 class AnswerRequest(Options):

@@ -54,7 +54,8 @@ def test_a_stream_without_that_wish_tells_no_usage(official: OpenAI) -> None:
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
 def test_both_names_of_the_token_limit_count(official: OpenAI, field: str) -> None:
-    reply = official.chat.completions.create(model=MODEL, messages=ASKED, **{field: 3})
+    limit: Any = {field: 3}
+    reply = official.chat.completions.create(model=MODEL, messages=ASKED, **limit)
     assert reply.usage is not None
     assert reply.usage.completion_tokens == 3
 
