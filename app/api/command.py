@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from app.api.reach import check_reach
 from app.command_line import make_engine
 from app.options import EngineFlags, takes_engine_flags
-from indexes.errors import SettingError
 
 EPILOG = (
     "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
@@ -31,25 +31,19 @@ def serve(
 
     API keys come from the setting api_keys: QUOTEWRIGHT_API_KEYS, or settings.toml. Every key has caches of its own.
     """
+    from app.settings import load_settings
+
+    settings = load_settings(**flags)
+    keys = [key.get_secret_value() for key in settings.api_keys]
+    check_reach(host, bool(keys), page, open_to_all)
     engine = make_engine(**flags)
-    from app.api.access import is_loopback, make_access
+    from app.api.access import make_access
     from app.api.application import create_application
     from app.api.page import mount_page
     from app.api.server import serve as run
     from app.indexing import build_python_docs
     from app.terminal import progress_bars
 
-    settings = engine.settings
-    keys = [key.get_secret_value() for key in settings.api_keys]
-    if not is_loopback(host) and not open_to_all:
-        if not keys:
-            raise SettingError(
-                f"{host} can be reached from other machines: set keys (QUOTEWRIGHT_API_KEYS=key1,key2), or say --open"
-            )
-        if page:
-            raise SettingError(
-                f"{host} can be reached from other machines, and its page asks for no key: no --page, or say --open"
-            )
     access = make_access(host, keys, settings.allowed_hosts, settings.cors_origins, page)
     application = create_application(engine, access)
     with progress_bars() as progress:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import queue
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from indexes.errors import QuotewrightError
 
@@ -20,6 +20,8 @@ State = TypeVar("State")
 Work = Callable[[Callable[[], bool]], Iterator[State]]
 
 FIRST_GUESS_S = 5.0  # how long an answer takes, before any has been written
+STOPS = "the server stops"
+PATIENCE_S = 3.0  # with work that goes on after the server was stopped
 REMEMBERED = 0.8  # how much of the running mean a new answer's time leaves
 
 
@@ -39,6 +41,7 @@ class Job(Generic[State]):
         self._work = work
         self._loop = asyncio.get_running_loop()
         self._cancelled = threading.Event()
+        self._beginning = threading.Lock()
         self._latest: State | None = None
         self._error: BaseException | None = None
         self._news = asyncio.Event()
@@ -51,9 +54,18 @@ class Job(Generic[State]):
         self.reason = self.reason or reason
         self._cancelled.set()
 
+    def refuse(self, error: QueueFullError) -> None:
+        """End work that no thread has begun yet; in the loop's thread."""
+        with self._beginning:
+            if self.started_s is None:
+                self.end(error)
+
     def run(self) -> None:
-        """Do the work, in a thread."""
-        self.started_s = time.perf_counter()
+        """Do the work, in a thread, unless it has been refused."""
+        with self._beginning:
+            if self.done.is_set():
+                return
+            self.started_s = time.perf_counter()
         error: BaseException | None = QueueFullError("cancelled before it was begun; ask again", 1)
         try:
             for state in self._work(self._cancelled.is_set):
@@ -106,10 +118,16 @@ class Queue:
         self._running = running
         self._places = running + waiting
         self._timeout_s = timeout_s
-        self._threads = ThreadPoolExecutor(running, "answers")
-        self._jobs: dict[Job[object], Future[None]] = {}
+        self._to_do: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._jobs: set[Job[Any]] = set()
         self._watchers: set[asyncio.Task[None]] = set()
         self._mean_s = FIRST_GUESS_S
+        for number in range(running):  # daemons: a process that ends does not wait for a model that is being loaded
+            threading.Thread(target=self._work, name=f"answers-{number}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (job := self._to_do.get()) is not None:
+            job.run()
 
     def __len__(self) -> int:
         """How many requests are being answered or wait."""
@@ -125,38 +143,40 @@ class Queue:
                 wait_s,
             )
         job = Job(work)
-        future = self._threads.submit(job.run)
-        self._jobs[job] = future  # type: ignore[index]  # a Job of any state
-        watcher = asyncio.create_task(self._watch(job, future, gone))
+        self._to_do.put(job)
+        self._jobs.add(job)
+        watcher = asyncio.create_task(self._watch(job, gone))
         self._watchers.add(watcher)  # the loop holds tasks weakly
         watcher.add_done_callback(self._watchers.discard)
         return job
 
-    async def _watch(self, job: Job[State], future: Future[None], gone: Callable[[], Awaitable[object]]) -> None:
+    async def _watch(self, job: Job[State], gone: Callable[[], Awaitable[object]]) -> None:
         """Cancel the work if the client goes or the time is up; free its place when its thread has ended."""
         done, left = asyncio.ensure_future(job.done.wait()), asyncio.ensure_future(gone())
         try:
             ended, _ = await asyncio.wait({done, left}, timeout=self._timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if done not in ended:
-                self._cancel(job, future, None if ended else f"it took longer than {self._timeout_s:g} s")
+                self._cancel(job, None if ended else f"it took longer than {self._timeout_s:g} s")
                 await done
         finally:
             left.cancel()
             done.cancel()
-            del self._jobs[job]  # type: ignore[arg-type]
+            self._jobs.discard(job)
             if job.started_s is not None and job.reason is None:
                 took_s = time.perf_counter() - job.started_s
                 self._mean_s = REMEMBERED * self._mean_s + (1 - REMEMBERED) * took_s
 
-    def _cancel(self, job: Job[State], future: Future[None], reason: str | None) -> None:
+    def _cancel(self, job: Job[State], reason: str | None) -> None:
         job.cancel(reason)
-        if future.cancel():  # no thread has begun it
-            message = f"the answer was not begun: {reason or 'nobody waits for it'}; ask again later"
-            job.end(QueueFullError(message, max(1, math.ceil(self._mean_s))))
+        message = f"the answer was not begun: {reason or 'nobody waits for it'}; ask again later"
+        job.refuse(QueueFullError(message, max(1, math.ceil(self._mean_s))))
 
     def close(self) -> None:
-        """Cancel everything, so that the server can stop; what is asked from now on is refused."""
+        """Cancel everything, so that the server can stop; what is asked from now on is refused. Work that does not hear
+        of it, such as loading a model, is not waited for."""
         self._places = 0
-        for job, future in list(self._jobs.items()):
-            self._cancel(job, future, "the server stops")
-        self._threads.shutdown(wait=False)
+        for _ in range(self._running):
+            self._to_do.put(None)  # each thread ends after the work before it
+        for job in list(self._jobs):
+            self._cancel(job, STOPS)
+            asyncio.get_running_loop().call_later(PATIENCE_S, job.end, QueueFullError(STOPS, 1))

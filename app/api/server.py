@@ -9,7 +9,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
-from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,9 +27,9 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._stopping = stopping
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
+        await super().shutdown(sockets)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

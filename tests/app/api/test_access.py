@@ -9,8 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.answers import Answer
-from app.api.access import is_loopback, make_access
+from app.api.access import make_access
 from app.api.application import create_application
+from app.api.reach import is_loopback
 from app.engine import Engine
 from tests.app.api.serving import INDEX
 
