@@ -36,11 +36,14 @@ def serve(
     settings = load_settings(**flags)
     keys = [key.get_secret_value() for key in settings.api_keys]
     check_reach(host, bool(keys), page, open_to_all)
-    engine = make_engine(**flags)
     from app.api.access import make_access
     from app.api.application import create_application
     from app.api.page import mount_page
+    from app.api.server import listening_socket
     from app.api.server import serve as run
+
+    listening = listening_socket(host, port)  # a port that is taken is told of before anything is loaded
+    engine = make_engine(**flags)
     from app.indexing import build_python_docs
     from app.terminal import progress_bars
 
@@ -50,4 +53,4 @@ def serve(
         build_python_docs(engine, progress)
     if page:
         mount_page(application, engine)
-    run(application, host, port, engine.load)
+    run(application, listening, engine.load)

@@ -6,6 +6,7 @@ Ctrl-C cancels the answers that are being written, so that the process ends afte
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -41,14 +42,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise SettingError(f"cannot serve on {host}:{port} ({error}); choose another port with --port") from error
 
 
-def address(host: str, port: int) -> str:
+def address(listening: socket.socket) -> str:
     """The address for people and programs."""
+    host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(application: FastAPI, host: str, port: int, load: Callable[[], None]) -> None:
-    """Serve until Ctrl-C. Raises SettingError if the address cannot be had."""
-    listening = listening_socket(host, port)
+def serve(application: FastAPI, listening: socket.socket, load: Callable[[], None]) -> None:
+    """Serve on a socket until Ctrl-C, and `load` meanwhile."""
     config = uvicorn.Config(
         application,
         http="h11",
@@ -58,8 +59,11 @@ def serve(application: FastAPI, host: str, port: int, load: Callable[[], None]) 
         proxy_headers=False,  # nobody's word on who asks is taken
         timeout_graceful_shutdown=GRACE_S,
     )
-    say(f"Quotewright is on {address(host, port)} (Ctrl-C stops it)")
-    threading.Thread(target=load, daemon=True).start()
+    say(f"Quotewright is on {address(listening)} (Ctrl-C stops it)")
+    loading = threading.Thread(target=load, daemon=True)
+    loading.start()
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when everything is closed
         _Server(config, application.state.stop).run(sockets=[listening])
     say("Stopped.")
+    if loading.is_alive():
+        os._exit(0)  # taking libraries down under a thread that loads a model ends in an abort
