@@ -11,6 +11,7 @@ import typer
 from app.api import command as api_command
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
+from app.documents_cli import documents_cli
 from app.options import (
     DeviceOption,
     EncoderOption,
@@ -32,6 +33,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.add_typer(documents_cli, name="documents")
 cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
 
 
