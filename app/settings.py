@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    finder: str | None = None
 
     @classmethod
     def settings_customise_sources(
