@@ -15,6 +15,8 @@ from app.settings import load_settings
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from app.asking import AnswerOptions
     from decoding.sampling import Sampling
 
@@ -26,13 +28,21 @@ def _texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _told(error: ErrorDetails) -> str:
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return f"{name} cannot be chosen here; what can be is {', '.join(Choices.model_fields)}"
+    reason = error.get("ctx", {}).get("error") or error["msg"]
+    return f"{name} is {error['input']!r:.80}: {reason}" if name else str(reason)
+
+
 class Choices(BaseModel):
     """None leaves a choice to the settings. Raises ValueError, or its kind SettingError, for what cannot be."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
 
-    model: str | None = None
-    """The model that answers: a hub id or a folder."""
+    model: str = ""
+    """The model that answers: a hub id or a folder; by default the one that the settings name."""
     index: str | Path | None = None
     """Answer from this index: its name, or its folder."""
     retriever: Any = None
@@ -67,8 +77,7 @@ class Choices(BaseModel):
             raise SettingError(f"{' and '.join(given)} are given; passages come from one of them")
         if self.stop or any(getattr(self, name) is not None for name in SAMPLING):
             self.options()
-        if self.settings:
-            load_settings(**self.settings)
+        self.model = load_settings(**self.engine_settings).resolved().model
         return self
 
     def of_call(self, **choices: Any) -> Choices:
@@ -77,8 +86,7 @@ class Choices(BaseModel):
         try:
             return Choices(**kept | {name: value for name, value in choices.items() if value is not None})
         except ValidationError as error:
-            told = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-            raise SettingError(f"{told}; a call can choose {', '.join(Choices.model_fields)}") from error
+            raise SettingError("; ".join(_told(item) for item in error.errors())) from error
 
     @property
     def engine_settings(self) -> dict[str, Any]:

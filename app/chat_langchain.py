@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models.base import LangSmithParams
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -27,13 +26,14 @@ from pydantic import ConfigDict, SecretStr, model_validator
 from app.background import in_background, in_background_async
 from app.chat_choices import Choices
 from app.messages_langchain import chunk_of, conversation, message_of, references_of, told
-from app.settings import load_settings
 from app.shared_engines import shared_engine
 from app.sources import as_finder, index_folder
 
 if TYPE_CHECKING:
     from app.answers import Answer
     from app.engine import Engine
+
+RETRIEVER = "the retriever"
 
 Cancelled = Callable[[], bool]
 
@@ -55,8 +55,12 @@ class QuotewrightChat(Choices, BaseChatModel):
     """Another one: nothing fails here that would not fail again."""
 
     @model_validator(mode="after")
-    def _keep_no_answers(self) -> QuotewrightChat:
-        """LangChain's cache knows nothing of changed documents."""
+    def _check_passages(self) -> QuotewrightChat:
+        """What cannot give passages is refused now; LangChain's cache, which sees no change of documents, not used."""
+        if self.references is not None:
+            references_of(self.references)
+        if self.retriever is not None:
+            as_finder(self.retriever, RETRIEVER)
         if self.cache is None and (self.index is not None or self.retriever is not None):
             self.cache = False
         return self
@@ -69,19 +73,11 @@ class QuotewrightChat(Choices, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         """What decides which answer is given, for caches and traces."""
         chosen = {name: getattr(self, name) for name in Choices.model_fields if name not in ("person", "references")}
-        chosen |= {"model": self._model_name(self), "retriever": self.retriever and repr(self.retriever)}
+        if self.retriever is not None:
+            chosen["retriever"] = repr(self.retriever)
         if self.references is not None:
             chosen["references"] = [(item.passage.id, item.passage.text) for item in references_of(self.references)]
         return {name: value for name, value in chosen.items() if value is not None}
-
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        params = super()._get_ls_params(stop=stop, **kwargs)
-        params.setdefault("ls_model_name", self._model_name(self))
-        return params
-
-    @staticmethod
-    def _model_name(choices: Choices) -> str:
-        return load_settings(**choices.engine_settings).resolved().model
 
     def get_token_ids(self, text: str) -> list[int]:
         """The tokens of a text, as the model reads it."""
@@ -114,7 +110,7 @@ class QuotewrightChat(Choices, BaseChatModel):
         return self._result(answer, choices)
 
     def _result(self, answer: Answer, choices: Choices) -> ChatResult:
-        message = message_of(answer, self._model_name(choices))
+        message = message_of(answer, choices.model)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(
@@ -125,10 +121,9 @@ class QuotewrightChat(Choices, BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         choices, sent = self.of_call(stop=stop, **kwargs), 0
-        model = self._model_name(choices)
         with contextlib.closing(in_background(lambda off: _answers(messages, choices, off))) as made:
             for answer in made:
-                if message := chunk_of(answer, sent, model):
+                if message := chunk_of(answer, sent, choices.model):
                     sent, chunk = len(answer.text), ChatGenerationChunk(message=message)
                     if run_manager:
                         run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -142,10 +137,9 @@ class QuotewrightChat(Choices, BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         choices, sent, loop = self.of_call(stop=stop, **kwargs), 0, asyncio.get_running_loop()
-        model = self._model_name(choices)
         async with contextlib.aclosing(in_background_async(lambda off: _answers(messages, choices, off, loop))) as made:
             async for answer in made:
-                if message := chunk_of(answer, sent, model):
+                if message := chunk_of(answer, sent, choices.model):
                     sent, chunk = len(answer.text), ChatGenerationChunk(message=message)
                     if run_manager:
                         await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -181,6 +175,6 @@ def _begun(
         return
     question, turns, notes = conversation(messages)
     own = choices.retriever is not None
-    source = as_finder(choices.retriever, "the retriever", loop) if own else index_folder(engine, choices.index or "")
+    source = as_finder(choices.retriever, RETRIEVER, loop) if own else index_folder(engine, choices.index or "")
     for answer in engine.ask(question, source, turns, options, cancelled, choices.person):
         yield replace(answer, notes=(*answer.notes, *notes))

@@ -12,6 +12,8 @@ from app.settings import load_settings, paths
 if TYPE_CHECKING:
     from app.engine import Engine
 
+OF_PROFILE = ("model", "encoder", "reranker", "top_k", "chunk_chars")  # the same, said or left to the profile
+
 log = logging.getLogger("quotewright")
 
 _engines: dict[str, Engine] = {}
@@ -23,7 +25,8 @@ def shared_engine(settings: Mapping[str, Any]) -> Engine:
     from app.engine import Engine
 
     chosen, home = load_settings(**settings), paths()
-    key = f"{home}{chosen.model_dump_json()}"
+    profile = {name: getattr(chosen.resolved(), name) for name in OF_PROFILE}
+    key = f"{home}{chosen.model_copy(update=profile).model_dump_json()}"
     with _lock:
         if key not in _engines:
             _engines[key] = Engine(chosen, log.info, home)
