@@ -73,6 +73,7 @@ class QuotewrightChat(Choices, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         """What decides which answer is given, for caches and traces."""
         chosen = {name: getattr(self, name) for name in Choices.model_fields if name not in ("person", "references")}
+        chosen["settings"] = {name: value for name, value in self.settings.items() if not name.startswith("api_key")}
         if self.retriever is not None:
             chosen["retriever"] = repr(self.retriever)
         if self.references is not None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from app.settings import load_settings, paths
+from app.settings import Paths, load_settings, paths
 
 if TYPE_CHECKING:
     from app.engine import Engine
@@ -16,21 +16,23 @@ OF_PROFILE = ("model", "encoder", "reranker", "top_k", "chunk_chars")  # the sam
 
 log = logging.getLogger("quotewright")
 
-_engines: dict[str, Engine] = {}
+_engines: list[tuple[Paths, dict[str, Any], Engine]] = []
 _lock = threading.Lock()
 
 
 def shared_engine(settings: Mapping[str, Any]) -> Engine:
-    """The engine for these settings, which load nothing before they are used. Raises SettingError."""
+    """The engine for these settings, which loads nothing before it is used. Raises SettingError."""
     from app.engine import Engine
 
     chosen, home = load_settings(**settings), paths()
-    profile = {name: getattr(chosen.resolved(), name) for name in OF_PROFILE}
-    key = f"{home}{chosen.model_copy(update=profile).model_dump_json()}"
+    profile = chosen.resolved()
+    same = dict(chosen) | {name: getattr(profile, name) for name in OF_PROFILE}
     with _lock:
-        if key not in _engines:
-            _engines[key] = Engine(chosen, log.info, home)
-        return _engines[key]
+        for place, kept, engine in _engines:
+            if (place, kept) == (home, same):
+                return engine
+        _engines.append((home, same, Engine(chosen, log.info, home)))
+        return _engines[-1][2]
 
 
 def drop_engines() -> None:

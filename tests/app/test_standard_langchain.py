@@ -1,8 +1,7 @@
-"""LangChain's own suites for integrations, on the laptop profile's real models and the built-in corpus."""
+"""LangChain's own suites for integrations, and spans, on the laptop profile's real models and the built-in corpus."""
 
 from __future__ import annotations
 
-import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
@@ -69,6 +68,18 @@ class TestEmbeddingsIntegration(EmbeddingsIntegrationTests):
         return QuotewrightEmbeddings
 
 
-@pytest.mark.parametrize("suite", [TestChatUnit, TestChatIntegration])
-def test_what_so_small_models_cannot_do_is_not_claimed(suite: type[ChatModelUnitTests]) -> None:
-    assert not (suite().has_tool_calling or suite().has_structured_output or suite().supports_image_inputs)
+def test_what_so_small_models_cannot_do_is_not_claimed() -> None:
+    suite = TestChatUnit()
+    assert {suite.has_tool_calling, suite.has_structured_output, suite.supports_image_inputs} == {False}
+
+
+def test_every_span_holds_the_same_words_in_answer_and_reference() -> None:
+    text = "The kettle holds two litres of water. It was made in Leeds in 1951 by a company of three brothers."
+    chat = QuotewrightChat(references=[("kettle", text)], max_tokens=40)
+    message = chat.invoke(f"{text}\n\nQuestion: How much water does the kettle hold?\nAnswer:")
+    spans = message.response_metadata["spans"]
+    assert spans
+    for span in spans:
+        assert span["passage_id"] == "kettle"
+        copied = message.text[span["start"] : span["end"]]
+        assert copied.split() == text[span["passage_start"] : span["passage_end"]].split()
