@@ -36,7 +36,9 @@ def chosen_source(engine: Engine, progress: Progress | None = None) -> Path | Fi
     """What the settings say to ask: the finder if there is one, else the index."""
     if engine.settings.finder:
         return load_finder(engine.settings.finder)
-    return index_folder(engine, engine.settings.index, progress)
+    from indexes.store import check_name
+
+    return index_folder(engine, check_name(engine.settings.index), progress)
 
 
 def index_folder(engine: Engine, index: str | Path, progress: Progress | None = None) -> Path:
