@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    min_relevance: float = Field(default=0.3, ge=0, le=1)
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True

@@ -6,16 +6,20 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
-from app.answers import Answer
-from app.spans import Span
-from retrieval.indexing import Progress as Report
-from retrieval.indexing import Report as IndexReport
+if TYPE_CHECKING:
+    from app.answers import Answer
+    from app.places import Place
+    from app.spans import Span
+    from retrieval.indexing import Progress as Report
+    from retrieval.indexing import Report as IndexReport
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 
@@ -84,6 +88,14 @@ def print_stream(answers: Iterable[Answer]) -> Answer | None:
     return answer
 
 
+def print_place(place: Place) -> None:
+    """A place in a document: what it is called, then the text with the place marked."""
+    out.print(Text(visible(place.citation), "bold"), soft_wrap=True)
+    shown = Text("…\n" if place.cut_before else "").append(visible(place.before))
+    shown.append(visible(place.marked), "black on yellow").append(visible(place.after))
+    out.print(shown.append("\n…" if place.cut_after else ""), soft_wrap=True)
+
+
 def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
     """What an indexing run did, and which files were skipped and why."""
     if as_json:
@@ -94,10 +106,20 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
         return
     out.print(
         f"{name}: {report.documents} documents, {report.passages} passages ({report.layout} vectors); "
-        f"{report.encoded} new or changed, {report.removed} removed.",
+        f"{report.encoded} new or changed, {report.removed} removed"
+        f"{f', {report.excluded} left out (deleted before)' if report.excluded else ''}.",
         soft_wrap=True,
     )
     print_skipped(report.skipped)
+
+
+def print_figures(headline: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Named figures, one a line."""
+    out.print(Text(visible(headline)), soft_wrap=True)
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, "dim"), Text(visible(value)))
+    out.print(table)
 
 
 def print_skipped(skipped: Mapping[str, str]) -> None:
