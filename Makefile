@@ -34,7 +34,7 @@ test: .venv/installed-dev
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app retrieval decoding indexes benchmarks tests
+	$(BIN)/mypy app retrieval decoding indexes benchmarks examples tests
 	$(BIN)/mypy app.py
 	$(BIN)/lint-imports
 

@@ -56,16 +56,12 @@ def ask(
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(**flags)
-    from app.indexing import build_python_docs
+    from app.sources import chosen_source
     from app.terminal import print_stream, progress_bars
-    from indexes.store import check_name
-    from retrieval.python_docs import PYTHON_DOCS
 
-    name = check_name(engine.settings.index)
-    if name == PYTHON_DOCS:
-        with progress_bars() as progress:
-            build_python_docs(engine, progress)
-    answers = engine.ask(question, engine.paths.indexes / name)
+    with progress_bars() as progress:
+        source = chosen_source(engine, progress)
+    answers = engine.ask(question, source)
     if as_json:
         *_, answer = answers
         print(json.dumps(answer.to_json()))

@@ -110,6 +110,7 @@ class Settings(BaseSettings):
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    finder: str | None = None
     engine: Literal["local", "openai"] = "local"
     base_url: str | None = None
     api_key: SecretStr | None = None
