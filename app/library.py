@@ -12,12 +12,14 @@ from pathlib import Path
 from app.loading import Loaded, silent
 from app.models import Say
 from app.profiles import LATE_INTERACTION, NO_RERANKER
+from app.remedies import again, saying_what_to_do
 from app.settings import Paths, Settings
-from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.errors import IndexStoreError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.conversation import Turn
 from retrieval.finder import Finder, Found
+from retrieval.relevance import judge_of
 from retrieval.retriever import Retriever
 
 
@@ -44,25 +46,25 @@ class Library(Loaded):
 
         Raises IndexStoreError or DamagedIndexError with the command that makes it anew.
         """
-        remedy = f"build it with: python app.py index PATH... --name {folder.name}"
+        private = self.paths.uploads in folder.parents
         with self._loading:
-            try:
-                known = self._indexes.get(folder)
+            known = self._indexes.get(folder)
+            with saying_what_to_do(folder, private):
                 _, digest = current_generation(folder)
                 index = known if known and known.digest == digest else open_index(folder)
-            except DamagedIndexError as error:
-                again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
-                raise DamagedIndexError(f"{error}; {again}") from error
-            except IndexStoreError as error:
-                raise IndexStoreError(f"{error}; {remedy}") from error
             self._indexes[folder] = index
         if index.settings.encoder != self.profile.encoder:
+            choice = "" if private else f" --encoder {self.profile.encoder}"
             raise IndexStoreError(
                 f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
-                f"not {self.profile.encoder}; "
-                f"rebuild it with: python app.py index --rebuild --name {folder.name} --encoder {self.profile.encoder}"
+                f"not {self.profile.encoder}; {again(folder, private)}{choice}"
             )
         return index
+
+    def let_go(self, folder: Path) -> None:
+        """Keep an index that was removed no longer open."""
+        with self._loading:
+            self._indexes.pop(folder, None)
 
     def retriever(self, index: PassageIndex) -> Retriever:
         """A retriever over an opened index."""
@@ -72,9 +74,9 @@ class Library(Loaded):
             LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
             NO_RERANKER: lambda: None,
         }.get(self.profile.reranker, lambda: self.cross_encoder)()
-        return Retriever(
-            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
-        )
+        judge = judge_of(self.encoder, index) if self.profile.reranker == LATE_INTERACTION else None
+        candidates = self.settings.candidates
+        return Retriever(self.encoder, index.vectors, index.postings, index.passages.get, reranker, candidates, judge)
 
     def find(
         self, question: str, source: Path | Finder, top_k: int | None = None, turns: Sequence[Turn] = ()

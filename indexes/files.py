@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,16 @@ def _commit(folder: Path, draft: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def remove_index(folder: Path) -> None:
+    """Remove an index at once: a kill leaves all of it, or nothing that has its name."""
+    with write_lock(folder):
+        removed = folder.with_name(f".{folder.name}.removed")
+        shutil.rmtree(removed, ignore_errors=True)
+        folder.rename(removed)
+        sync(folder.parent)
+        shutil.rmtree(removed, ignore_errors=True)
+
+
 def generations(folder: Path) -> list[Path]:
     """The folders of all generations, oldest first; more than one only while one replaces another, or after a kill."""
     return sorted(path for path in folder.glob("*") if re.fullmatch(r"[0-9]{6}", path.name))
@@ -131,21 +141,22 @@ def current_generation(folder: Path) -> tuple[Path, str]:
     return folder / match[1].decode(), match[2].decode()
 
 
-def read_manifest(generation: Path, digest: str, contents: bool = True) -> dict[str, Any]:
+def read_manifest(generation: Path, digest: str, whole: Container[str] | None = None) -> dict[str, Any]:
     """A generation's manifest, after comparing it and every file it names with their checksums.
 
-    Without `contents` only the sizes of the files are compared: for those too large to be read whole at opening.
+    If `whole` says which files are to be read, only the sizes of the others are compared: some are too large.
     Raises DamagedIndexError naming the file that is missing or changed, IndexStoreError for another format.
     """
     _compare(generation / MANIFEST, digest)
     manifest: dict[str, Any] = json.loads((generation / MANIFEST).read_text("utf-8"))
     if manifest["format"] != FORMAT:
         raise IndexStoreError(f"{generation} has format {manifest['format']}; this version reads format {FORMAT}")
+    sizes = manifest.get("sizes", {})  # older indexes have none
     for name, expected in manifest["files"].items():
-        if contents:
+        if whole is None or name in whole or name not in sizes:
             _compare(generation / name, expected)
         else:
-            _compare_size(generation / name, manifest["sizes"][name])
+            _compare_size(generation / name, sizes[name])
     return manifest
 
 

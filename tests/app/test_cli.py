@@ -72,7 +72,7 @@ def test_json_is_one_object_with_every_key_and_nothing_else(answered: subprocess
     assert {"question", "answer", "passages", "spans", "stats"} <= set(answer)
     assert set(answer["stats"]) >= STATS
     (passage,) = answer["passages"]
-    assert set(passage) == {"id", "source", "page", "start", "score", "text"}
+    assert set(passage) == {"id", "source", "page", "start", "score", "relevance", "text"}
     assert (passage["id"], passage["source"], passage["page"], passage["start"], passage["text"]) == (
         "notes/kettle.txt#0", "notes/kettle.txt", None, 0, NOTES,
     )  # fmt: skip
