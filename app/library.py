@@ -86,9 +86,12 @@ class Library(Loaded):
         Raises SettingError for an empty question, IndexStoreError.
         """
         question = asked(question)
-        finder = self.retriever(self.open(source)) if isinstance(source, Path) else source
+        count = self.profile.top_k if top_k is None else top_k
+        if not isinstance(source, Path):  # not locked: it may wait for a machine elsewhere, or ask this engine itself
+            return source.find(question, count, turns)
+        finder = self.retriever(self.open(source))
         with self._finding:
-            return finder.find(question, top_k or self.profile.top_k, turns)
+            return finder.find(question, count, turns)
 
 
 def asked(question: str) -> str:
