@@ -7,6 +7,7 @@ from typing import Any
 
 from app.spans import Span
 from decoding.loop import Step
+from retrieval.conversation import NOTHING_FOUND
 from retrieval.finder import Found
 
 
@@ -85,7 +86,8 @@ class Answer:
     """An answer as far as it is written. `passages` are those in the prompt, best first; `passes` are those so far.
 
     finished says why it ended: "stop", "length" (token limit), "context" (context limit), "cancelled",
-    "repetition" (it began to repeat itself); None while it is being written.
+    "repetition" (it began to repeat itself), "nothing-found" (no passage is about the question); None while it is
+    being written.
     notes are for people: what had to be left out, what was switched off.
     """
 
@@ -107,6 +109,7 @@ class Answer:
                 "page": found.passage.page,
                 "start": found.passage.start,
                 "score": round(found.score, 4),
+                "relevance": None if found.relevance is None else round(found.relevance, 4),
                 "text": found.passage.text,
             }
             for found in self.passages
@@ -120,3 +123,15 @@ class Answer:
             "finished": self.finished,
             "notes": list(self.notes),
         }
+
+
+def without_an_answer(answer: Answer, min_relevance: float) -> Answer | None:
+    """The answer that the documents do not say it; None where a passage may be about the question.
+
+    A passage that nobody judged may be.
+    """
+    if any(found.relevance is None or found.relevance >= min_relevance for found in answer.passages):
+        return None
+    listed = "; the closest passages are listed" if answer.passages else ""
+    note = f"nothing relevant was found{listed}"
+    return replace(answer, text=NOTHING_FOUND, finished="nothing-found", notes=(*answer.notes, note))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.answer_cache import AnswerCache
-from app.answers import Answer, Stats
+from app.answers import Answer, Stats, without_an_answer
 from app.asking import AS_SET, AnswerOptions, Task
 from app.kept_drafters import KeptDrafters, count_passages
 from app.library import Library, asked
@@ -168,15 +168,18 @@ class Engine(Library):
         cancelled: Callable[[], bool] = never,
         person: str | None = None,
     ) -> Task:
-        """The answer to write, its passages found, as `ask` has it written."""
+        """The answer to write, its passages found, as `ask` has it written; finished if they do not say."""
         start = time.perf_counter()
         question = asked(question)
         self._check(options)
         self.load()
         found = tuple(self.find(question, source, options.top_k, turns))
-        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
+        retrieval_s = time.perf_counter() - start
+        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=retrieval_s, total_s=retrieval_s)
+        state = Answer(question, found, stats)
+        state = without_an_answer(state, self.settings.min_relevance) or state
         folder = source if isinstance(source, Path) else None
-        return Task(Answer(question, found, stats), options, turns, None, folder, cancelled, person, start)
+        return Task(state, options, turns, None, folder, cancelled, person, start)
 
     def complete(
         self,
@@ -204,6 +207,9 @@ class Engine(Library):
 
     def _write(self, task: Task) -> Iterator[Answer]:
         """Have the answer written: elsewhere, or here when its turn has come, for here one is written at a time."""
+        if task.state.finished:  # there is nothing to write it from
+            yield task.state
+            return
         if self._remote is not None:
             yield from self._remote.write(task)
             return

@@ -21,6 +21,13 @@ ExactOption = Annotated[
     bool | None, typer.Option("--exact/--fast", help="Same bits whatever is drafted, on a GPU too; a CPU always does.")
 ]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask (default: python-docs).")]
+FinderOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Ask your own code for passages, not an index: package.module:name or path/to/file.py:name, a LangChain "
+        "vector store or retriever, an object with find(), or a function that makes one. [bold]It is run.[/bold]"
+    ),
+]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
 DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]
 DraftModelOption = Annotated[
@@ -75,6 +82,7 @@ RemoteModelOption = Annotated[
 
 ENGINE_OPTIONS: dict[str, Any] = {
     "index": IndexOption,
+    "finder": FinderOption,
     "drafter": DrafterOption,
     "datastore": DatastoreOption,
     "draft_model": DraftModelOption,

@@ -96,6 +96,9 @@ def race(
     drafters = (options.drafter, engine.settings.drafter, "blend")
     drafter = next(name for name in drafters if name not in (None, PLAIN))
     lanes = [replace(task.state, stats=replace(task.state.stats, drafter=name)) for name in (PLAIN, drafter)]
+    if task.state.finished:  # there is nothing to write it from
+        yield RaceState(*map(Lane, lanes))
+        return
     with engine.turn_to_write(cancelled) as may_write:
         if not may_write:
             plain, drafted = (Lane(replace(state, finished="cancelled")) for state in lanes)

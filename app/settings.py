@@ -103,12 +103,14 @@ class Settings(BaseSettings):
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    min_relevance: float = Field(default=0.25, ge=0, le=1)
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    finder: str | None = None
     engine: Literal["local", "openai"] = "local"
     base_url: str | None = None
     api_key: SecretStr | None = None
