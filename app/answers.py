@@ -17,7 +17,8 @@ class Stats:
 
     new_tokens counts a stop token too, forward_passes the prefill too. accept_length is tokens emitted per
     forward pass after the prefill, and tokens_per_s those tokens per second of those passes: plain decoding has
-    an accept length of 1.00. Times are in seconds from the question on, retrieval and prefill included.
+    an accept length of 1.00. Where another server writes, forward_passes is 0: they are unknown. Times are in
+    seconds from the question on, retrieval and prefill included.
     """
 
     drafter: str
@@ -54,9 +55,10 @@ class Stats:
         )
 
     def line(self) -> str:
-        """The one line of figures under an answer."""
+        """The one line of figures under an answer; another server's forward passes are not known."""
+        accepted = f"accept length {self.accept_length:.2f} " if self.forward_passes else ""
         return (
-            f"{self.tokens_per_s:.1f} tokens/s · accept length {self.accept_length:.2f} ({self.drafter}) · "
+            f"{self.tokens_per_s:.1f} tokens/s · {accepted}({self.drafter}) · "
             f"{self.copied_fraction:.0%} stands in the passages · "
             f"first token after {self.time_to_first_token_s:.2f} s · {self.new_tokens} tokens in {self.total_s:.2f} s"
         )

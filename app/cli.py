@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.api import command as api_command
 from app.batch.command import batch
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
@@ -37,6 +38,7 @@ cli.add_typer(documents_cli, name="documents")
 cli.command(
     epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
 )(batch)
+cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
 
 
 @cli.callback()

@@ -76,7 +76,13 @@ class Run:
         done: dict[int, str | None] = {}
         for row in read_rows(self._folder / ROWS):
             done[row["row"]] = row.get("digest")
-            self._count(row)
+            try:
+                self._count(row)
+            except (KeyError, TypeError, AttributeError) as error:  # whole as a line, but nothing that a run writes
+                raise SettingError(
+                    f"row {row['row']} in {self._folder / ROWS} is no row of a run ({type(error).__name__}: {error}); "
+                    "remove its line to have it answered again"
+                ) from error
         return done
 
     def _count(self, row: Row) -> None:

@@ -244,6 +244,14 @@ def test_a_data_set_that_changed_is_not_mixed_with_the_old_one(home: Path, whole
     assert "row 1 of q.jsonl is another question now" in str(done.exception)
 
 
+def test_a_line_that_no_run_has_written_is_named(home: Path, whole: tuple[str, str]) -> None:
+    (home / "foreign").mkdir()
+    (home / "foreign" / "run.json").write_bytes((home / "whole" / "run.json").read_bytes())
+    (home / "foreign" / "rows.jsonl").write_text('{"row": 3}\n')
+    told = str(run(home, "--out", "foreign").exception)
+    assert "row 3 in foreign/rows.jsonl is no row of a run (KeyError: 'scores'); remove its line" in told
+
+
 def test_what_failed_is_asked_again_on_demand(home: Path, whole: tuple[str, str]) -> None:
     done = run(home, "--out", "whole", "--retry-failed", "--json")
     assert "1 row(s) of whole/rows.jsonl are dropped and answered again" in done.stderr

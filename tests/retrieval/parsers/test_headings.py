@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+import re
 import time
 from pathlib import Path
 from pydoc_data import topics
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from indexes.errors import DocumentError
 from indexes.passages import Document, Heading, headings_at
 from retrieval.chunking import chunk_document
 from retrieval.documents import read_document
@@ -252,11 +256,31 @@ def test_headings_made_to_take_for_ever_are_read_at_once(
     assert time.monotonic() - start < 30
 
 
-def test_a_broken_outline_leaves_the_pages(tmp_path: Path) -> None:
-    data = pdf_with_bookmarks(("One", ((0, "One"),)))
-    broken = data.replace(b"/Outlines", b"/Outlinez").replace(b"/Title", b"/Titlf")
-    document = read(tmp_path, "a.pdf", broken)
-    assert (document.text.strip(), document.headings) == ("One", ())
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        (rb"/Outlines", rb"/Outlinez"),
+        (rb"/Title", rb"/Titlf"),
+        (rb"/Dest", rb"/Dess"),
+        (rb"/First \d+ 0 R", rb"/First 1 0 R"),
+        (rb"/First \d+ 0 R", rb"/First (xx)"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[ 1 0 R /Fit ]"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[          ]"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[ (x) 7 7 7 ]"),
+    ],
+)
+def test_a_broken_outline_leaves_the_pages(tmp_path: Path, whole: bytes, broken: bytes) -> None:
+    data, count = re.subn(whole, broken, pdf_with_bookmarks(("One", ((0, "One"),))))
+    assert count >= 1
+    assert read(tmp_path, "a.pdf", data).text.strip() == "One"
+
+
+def test_flipped_bytes_of_a_pdf_with_bookmarks_end_in_a_text_or_a_reason(tmp_path: Path) -> None:
+    data = pdf_with_bookmarks(("One", ((0, "One"), (1, "Two"))), ("Three", ((0, "Three"),)))
+    places = random.Random(0).sample(range(len(data)), 200)
+    for place in places:
+        with contextlib.suppress(DocumentError):
+            read(tmp_path, "a.pdf", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
 
 
 # The headings above a position
