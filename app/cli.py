@@ -145,6 +145,8 @@ def chat(
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(**flags)
+    if engine.settings.finder:
+        raise SettingError("the chat page asks indexes; a finder of your own works with ask and batch")
     from app.indexing import build_python_docs
     from app.page import serve
     from app.terminal import progress_bars
