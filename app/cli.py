@@ -34,6 +34,7 @@ from app.options import (
     TopKOption,
     TopPOption,
 )
+from app.users_cli import users_cli
 from indexes.errors import SettingError
 
 cli = typer.Typer(
@@ -46,6 +47,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.add_typer(users_cli, name="users")
 
 
 @cli.callback()

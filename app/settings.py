@@ -42,6 +42,16 @@ class Paths:
         return self.data / "uploads"
 
     @property
+    def conversations(self) -> Path:
+        """What was asked and answered on the chat page."""
+        return self.data / "conversations.sqlite"
+
+    @property
+    def users(self) -> Path:
+        """Who may log in to the chat page."""
+        return self.data / "users"
+
+    @property
     def models(self) -> Path:
         """Models unpacked from model wheels."""
         return self.cache / "models"
@@ -93,6 +103,7 @@ class Settings(BaseSettings):
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    auth: bool = False
 
     @classmethod
     def settings_customise_sources(
