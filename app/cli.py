@@ -211,7 +211,7 @@ def chat(
         repetition_penalty=repetition_penalty, seed=seed,
     )  # fmt: skip
     from app.indexing import build_python_docs
-    from app.page import serve
+    from app.page.serving import serve
     from app.terminal import progress_bars
 
     with progress_bars() as progress:

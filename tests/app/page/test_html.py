@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answers import Answer, Stats
-from app.page_html import answer_html, escape, passages_html, report_html
+from app.page.html import answer_html, escape, passages_html, report_html
 from app.spans import Span, Tracer
 from indexes.passages import Passage
 from retrieval.retriever import Found

@@ -19,7 +19,7 @@ from reportlab.pdfgen import canvas
 from app.settings import paths
 from tests.browser import ARGUMENTS, find_chromium
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SLOW_MS = 90_000
 
 HOSTILE = [

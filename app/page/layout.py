@@ -1,12 +1,11 @@
 """The chat page (Gradio): ask, watch the answer and its copied spans appear, stop, upload.
 
-Knows Gradio and the engine; what it shows is made in app.page_html. Conversations live in the session's own
+Knows Gradio and the engine; what it shows is made in app.html. Conversations live in the session's own
 state on the server, so two browsers never see each other's.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,18 +13,17 @@ from typing import Any
 
 import gradio as gr
 
-from app import page_html, uploads
+from app import uploads
 from app.answers import Answer
 from app.engine import Engine
+from app.page import html
 from app.prompt import Turn
-from app.terminal import say
-from indexes.errors import IndexStoreError, QuotewrightError, SettingError
+from indexes.errors import IndexStoreError, QuotewrightError
 from indexes.files import current_generation
 from indexes.store import check_name, names
 from retrieval.documents import PARSERS
 from retrieval.python_docs import PYTHON_DOCS
 
-HERE = Path(__file__).parent
 UPLOADS = ":uploads"  # cannot be the name of an index
 EXAMPLES = [
     "What is a lambda expression?",
@@ -78,13 +76,13 @@ class ChatPage:
     ) -> tuple[list[Message], str, list[Answer]]:
         messages: list[Message] = []
         for turn, answer in enumerate(conversation):
-            messages.append({"role": "user", "content": page_html.question_html(answer.question)})
-            messages.append({"role": "assistant", "content": page_html.answer_html(answer, turn)})
+            messages.append({"role": "user", "content": html.question_html(answer.question)})
+            messages.append({"role": "assistant", "content": html.answer_html(answer, turn)})
         if asked:
-            messages.append({"role": "user", "content": page_html.question_html(asked)})
+            messages.append({"role": "user", "content": html.question_html(asked)})
         if error:
-            messages.append({"role": "assistant", "content": page_html.error_html(error)})
-        return messages, page_html.passages_html(conversation), conversation
+            messages.append({"role": "assistant", "content": html.error_html(error)})
+        return messages, html.passages_html(conversation), conversation
 
     def stop(self, request: gr.Request) -> None:
         """Stop this session's answer: the model runs at most one more forward pass."""
@@ -123,10 +121,10 @@ class ChatPage:
         try:
             report = uploads.add_uploads(self._engine, token, [Path(file) for file in files or []], show)
         except QuotewrightError as error:
-            return page_html.report_html(str(error), {}), gr.skip()
+            return html.report_html(str(error), {}), gr.skip()
         summary = f"{report.documents} documents, {report.passages} passages; {report.encoded} new or changed."
         choice = gr.update(choices=self._choices(token), value=UPLOADS)
-        return page_html.report_html(summary, report.skipped), choice
+        return html.report_html(summary, report.skipped), choice
 
 
 def _buttons(busy: bool) -> tuple[Any, Any]:
@@ -141,7 +139,7 @@ def build_page(engine: Engine) -> Any:
         token = gr.BrowserState("", storage_key="quotewright", secret="quotewright")
         gr.Markdown("# Quotewright\nAsks your documents. Coloured words stand in the passages beside; click them.")
         if engine.profile.note:
-            gr.HTML(f'<div class="qw-note">{page_html.escape(engine.profile.note)}</div>')
+            gr.HTML(f'<div class="qw-note">{html.escape(engine.profile.note)}</div>')
         with gr.Row():
             with gr.Column(scale=3):
                 chatbot = gr.Chatbot(
@@ -175,7 +173,7 @@ def build_page(engine: Engine) -> Any:
                     elem_id="qw-upload",
                 )  # fmt: skip
                 report = gr.HTML(elem_id="qw-report")
-                panel = gr.HTML(page_html.NOTHING_YET, elem_id="qw-panel")
+                panel = gr.HTML(html.NOTHING_YET, elem_id="qw-panel")
         asking: dict[str, Any] = {
             "fn": page.answer,
             "inputs": [question, conversation, index, token],
@@ -202,35 +200,3 @@ def build_page(engine: Engine) -> Any:
         blocks.load(page.arrive, token, [token, index], api_visibility="private", show_progress="hidden")
         blocks.unload(page.leave)
     return blocks
-
-
-def serve(engine: Engine, host: str, port: int) -> None:
-    """Serve the page until Ctrl-C, loading the models meanwhile. Raises SettingError if the port is taken."""
-    temporary = engine.paths.cache / "gradio"
-    temporary.mkdir(parents=True, exist_ok=True)
-    os.environ["GRADIO_TEMP_DIR"] = str(temporary)
-    blocks = build_page(engine)
-    fonts = ["system-ui", "sans-serif"]
-    try:
-        blocks.launch(
-            server_name=host,
-            server_port=port,
-            prevent_thread_lock=True,
-            quiet=True,
-            footer_links=[],
-            theme=gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
-            css_paths=HERE / "page.css",
-            head=f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>",
-            max_file_size="200mb",
-            ssr_mode=False,
-        )
-    except OSError as error:
-        raise SettingError(f"cannot serve on {host}:{port} ({error}); choose another port with --port") from error
-    say(f"Quotewright is on http://{host}:{port} (Ctrl-C stops it)")
-    threading.Thread(target=engine.load, daemon=True).start()
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        say("Stopping.")
-    finally:
-        blocks.close(verbose=False)
