@@ -7,7 +7,7 @@ from typing import Any
 
 from app.spans import Span
 from decoding.loop import Step
-from retrieval.retriever import Found
+from retrieval.finder import Found
 
 
 @dataclass(frozen=True, slots=True)

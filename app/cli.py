@@ -11,28 +11,13 @@ import typer
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
 from app.options import (
-    DatastoreOption,
     DeviceOption,
-    DrafterOption,
-    DraftModelOption,
-    DtypeOption,
     EncoderOption,
-    ExactOption,
-    IndexOption,
+    EngineFlags,
     JsonOption,
-    MaxNodesOption,
-    MinPOption,
-    ModelOption,
-    NodeBudgetOption,
-    PenaltyOption,
     ProfileOption,
     RerankerOption,
-    SampleTopKOption,
-    SeedOption,
-    TargetOption,
-    TemperatureOption,
-    TopKOption,
-    TopPOption,
+    takes_engine_flags,
 )
 from app.users_cli import users_cli
 from indexes.errors import SettingError
@@ -57,40 +42,14 @@ def quotewright() -> None:
 
 
 @cli.command(epilog='Examples: python app.py ask "What is a lambda?"   |   ask "..." --index notes --json')
+@takes_engine_flags
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
-    index: IndexOption = None,
-    drafter: DrafterOption = None,
-    datastore: DatastoreOption = None,
-    draft_model: DraftModelOption = None,
-    profile: ProfileOption = None,
-    max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
-    max_nodes: MaxNodesOption = None,
-    node_budget: NodeBudgetOption = None,
-    top_k: TopKOption = None,
-    model: ModelOption = None,
-    encoder: EncoderOption = None,
-    reranker: RerankerOption = None,
-    device: DeviceOption = None,
-    dtype: DtypeOption = None,
-    target: TargetOption = None,
-    exact: ExactOption = None,
-    temperature: TemperatureOption = None,
-    top_p: TopPOption = None,
-    sample_top_k: SampleTopKOption = None,
-    min_p: MinPOption = None,
-    repetition_penalty: PenaltyOption = None,
-    seed: SeedOption = None,
+    flags: EngineFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
-    engine = make_engine(
-        index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
-        max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target, exact=exact,
-        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
-        repetition_penalty=repetition_penalty, seed=seed,
-    )  # fmt: skip
+    engine = make_engine(**flags)
     from app.indexing import build_python_docs
     from app.terminal import print_stream, progress_bars
     from indexes.store import check_name
@@ -141,7 +100,7 @@ def index(
 def trace(
     answer_file: Annotated[Path, typer.Option(help="The answer, as text.")],
     passages_file: Annotated[Path, typer.Option(help='The passages, best first: lines of {"id": ..., "text": ...}.')],
-    min_words: Annotated[int | None, typer.Option(min=1, help="Shortest span, in words [default: 3].")] = None,
+    min_words: Annotated[int | None, typer.Option(min=1, help="Shortest span, in words (default: 3).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show which runs of any model's answer stand verbatim in which passage."""
@@ -174,42 +133,16 @@ def setup(profile: ProfileOption = None, device: DeviceOption = None) -> None:
 
 
 @cli.command(epilog="Examples: python app.py chat   |   chat --port 8080 --profile desktop")
+@takes_engine_flags
 def chat(
+    flags: EngineFlags,
     host: Annotated[
         str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
-    index: IndexOption = None,
-    drafter: DrafterOption = None,
-    datastore: DatastoreOption = None,
-    draft_model: DraftModelOption = None,
-    profile: ProfileOption = None,
-    max_new_tokens: Annotated[int | None, typer.Option(help="Longest answer, in tokens [default: 160].")] = None,
-    max_nodes: MaxNodesOption = None,
-    node_budget: NodeBudgetOption = None,
-    top_k: TopKOption = None,
-    model: ModelOption = None,
-    encoder: EncoderOption = None,
-    reranker: RerankerOption = None,
-    device: DeviceOption = None,
-    dtype: DtypeOption = None,
-    target: TargetOption = None,
-    exact: ExactOption = None,
-    temperature: TemperatureOption = None,
-    top_p: TopPOption = None,
-    sample_top_k: SampleTopKOption = None,
-    min_p: MinPOption = None,
-    repetition_penalty: PenaltyOption = None,
-    seed: SeedOption = None,
 ) -> None:
     """Serve the chat page."""
-    engine = make_engine(
-        index=index, drafter=drafter, datastore=datastore, draft_model=draft_model, profile=profile,
-        max_new_tokens=max_new_tokens, max_nodes=max_nodes, node_budget=node_budget, top_k=top_k, model=model,
-        encoder=encoder, reranker=reranker, device=device, dtype=dtype, target=target, exact=exact,
-        temperature=temperature, top_p=top_p, sample_top_k=sample_top_k, min_p=min_p,
-        repetition_penalty=repetition_penalty, seed=seed,
-    )  # fmt: skip
+    engine = make_engine(**flags)
     from app.indexing import build_python_docs
     from app.page.serving import serve
     from app.terminal import progress_bars

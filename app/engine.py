@@ -14,33 +14,35 @@ from pathlib import Path
 
 from app.answer_cache import AnswerCache
 from app.answers import Answer, Stats
+from app.asking import AnswerOptions, Task
 from app.kept_drafters import KeptDrafters, count_passages
-from app.loading import Loaded, silent
+from app.library import Library, asked
+from app.loading import silent
 from app.models import Say
 from app.profiles import LATE_INTERACTION, NO_RERANKER
-from app.prompt import Turn
+from app.prompt import Message, checked
 from app.settings import Paths, Settings
 from app.writing import AnswerWriter, WritingSettings
 from decoding.acceptance import Acceptance
 from decoding.budget import AdaptiveNodes, NodeBudget
 from decoding.drafter import Drafter
-from decoding.drafters import CALIBRATED, make_drafter
+from decoding.drafters import CALIBRATED, Resources, check_drafter, make_drafter
 from decoding.drafters.blend import compile_blend
 from decoding.loop import never
 from decoding.prefixes import KeptPrefixes
 from decoding.sampling import Sampling
-from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
-from indexes.files import current_generation
 from indexes.ngram_counts import NgramCounts
-from indexes.store import IndexSettings, PassageIndex, open_index
-from retrieval.retriever import Retriever
+from retrieval.conversation import Turn
+from retrieval.finder import Finder, Found
 
+AS_SET = AnswerOptions()
+ASK_EVERY_S = 0.05  # whether an answer that waits for the model is still wanted
 EVERYBODY = ""  # the namespace of shared answers; nobody's own
 REUSABLE = ("stop", "length")  # how an answer ends that later ones may copy from
 MOST_COUNTS = 4  # indexes whose n-grams are in memory
 
 
-class Engine(Loaded):
+class Engine(Library):
     """Everything loaded for one choice of settings. Raises SettingError for choices that cannot be."""
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
@@ -54,7 +56,6 @@ class Engine(Loaded):
             settings.seed,
         )
         self._writing = threading.Lock()
-        self._indexes: dict[Path, PassageIndex] = {}
         self._budgets: dict[str, NodeBudget] = {}
         self._drafters = KeptDrafters(self._new_drafter)
         self._counts: dict[str, NgramCounts] = {}
@@ -126,10 +127,10 @@ class Engine(Loaded):
         finally:
             notice.cancel()
 
-    def _new_drafter(self, name: str, folder: Path) -> Drafter:
+    def _new_drafter(self, name: str, folder: Path | None) -> Drafter:
         """A drafter with what it needs; blend knows the n-grams of the whole index."""
         resources = self.resources(name)
-        if resources.table is not None:
+        if resources.table is not None and folder is not None:
             index = self.open(folder)
             if index.digest not in self._counts:
                 self._counts[index.digest] = count_passages(index.passages, self.writer.encode, len(resources.table))
@@ -138,103 +139,91 @@ class Engine(Loaded):
             resources = replace(resources, passages=self._counts[index.digest])
         return make_drafter(name, resources)
 
-    # Indexes
-
-    def index_settings(self, roots: Sequence[str] = ()) -> IndexSettings:
-        """What an index made now would be built with."""
-        return IndexSettings(
-            self.encoder.id,
-            self.encoder.dimension,
-            self.profile.chunk_chars,
-            self.profile.reranker == LATE_INTERACTION,
-            tuple(roots),
-        )
-
-    def open(self, folder: Path) -> PassageIndex:
-        """The index in `folder`, opened once per generation.
-
-        Raises IndexStoreError or DamagedIndexError with the command that makes it anew.
-        """
-        remedy = f"build it with: python app.py index PATH... --name {folder.name}"
-        with self._loading:
-            try:
-                known = self._indexes.get(folder)
-                _, digest = current_generation(folder)
-                index = known if known and known.digest == digest else open_index(folder)
-            except DamagedIndexError as error:
-                again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
-                raise DamagedIndexError(f"{error}; {again}") from error
-            except IndexStoreError as error:
-                raise IndexStoreError(f"{error}; {remedy}") from error
-            self._indexes[folder] = index
-        if index.settings.encoder != self.profile.encoder:
-            raise IndexStoreError(
-                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
-                f"not {self.profile.encoder}; "
-                f"rebuild it with: python app.py index --rebuild --name {folder.name} --encoder {self.profile.encoder}"
-            )
-        return index
-
-    def retriever(self, index: PassageIndex) -> Retriever:
-        """A retriever over an opened index."""
-        from retrieval.rerankers import LateInteractionReranker
-
-        reranker = {
-            LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
-            NO_RERANKER: lambda: None,
-        }.get(self.profile.reranker, lambda: self.cross_encoder)()
-        return Retriever(
-            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
-        )
-
     # Answers
 
     def ask(
         self,
         question: str,
-        folder: Path,
+        source: Path | Finder,
         turns: Sequence[Turn] = (),
-        drafter: str | None = None,
-        max_new_tokens: int | None = None,
+        options: AnswerOptions = AS_SET,
         cancelled: Callable[[], bool] = never,
         person: str | None = None,
     ) -> Iterator[Answer]:
-        """Answer from the index in `folder`, yielding the answer's state: passages first, then after each pass.
+        """Answer from the index in a folder, or from what a finder finds.
 
-        `person` says whose earlier answers drafts may copy from and learn from, and who may copy from this one;
-        None: nobody's.
+        Yields the answer's state: passages first, then after each pass; its text only ever grows. `person` says whose
+        earlier answers drafts may copy from and learn from, and who may copy from this one; None: nobody's.
         Raises QuotewrightError for a question or setting that cannot be used.
         """
-        question = question.encode("utf-8", "replace").decode("utf-8").strip()
-        if not question:
-            raise SettingError("the question is empty; ask something")
         start = time.perf_counter()
+        question = asked(question)
+        self._check(options)
         self.load()
-        with self._writing:
-            index = self.open(folder)
-            earlier = turns[-1].question if turns else None
-            found = tuple(self.retriever(index).retrieve(question, self.profile.top_k, earlier))
-            drafter = drafter or self.settings.drafter
-            stats = Stats(drafter, retrieval_s=time.perf_counter() - start)
-            budget, guessing = self.node_budget(drafter), self._drafters.take(person, folder, drafter)
-            state = Answer(question, found, stats)
-            namespace = self._namespace(person, folder)
-            similar = self._answers.similar(namespace, question) if namespace is not None else []
-            writing = self._answer_writer.write(
-                state, turns, guessing, budget, similar, max_new_tokens, cancelled, start, person
-            )
-            try:
-                for state in writing:
-                    yield state
-            finally:  # whoever asks stops reading, or the question is refused: what was learned before is kept
-                self._drafters.put_back(person, folder, drafter, guessing)
-                self._check_verify_times()
-            if namespace is not None and state.finished in REUSABLE:
-                self._answers.add(namespace, question, state.text)
+        found = tuple(self.find(question, source, options.top_k, turns))
+        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
+        task = Task(Answer(question, found, stats), options, turns, None, cancelled, person, start)
+        yield from self._write(task, source if isinstance(source, Path) else None)
 
-    def _namespace(self, person: str | None, folder: Path) -> str | None:
-        """Where a person's answers are kept. Those from a private index are never shared."""
-        if person is not None and self.settings.share_answers and folder.parent == self.paths.indexes:
+    def complete(
+        self,
+        messages: Sequence[Message],
+        references: Sequence[Found] = (),
+        options: AnswerOptions = AS_SET,
+        cancelled: Callable[[], bool] = never,
+        person: str | None = None,
+    ) -> Iterator[Answer]:
+        """Go on after these messages, told to the model as they are, by its chat template.
+
+        Drafts copy from the messages and from `references`, in which spans are found. Yields as `ask` does.
+        """
+        start = time.perf_counter()
+        question = next(message["content"] for message in reversed(checked(messages)) if message["role"] == "user")
+        self._check(options)
+        self.load()
+        state = Answer(question, tuple(references), Stats(options.drafter or self.settings.drafter))
+        yield from self._write(Task(state, options, (), messages, cancelled, person, start), None)
+
+    def _check(self, options: AnswerOptions) -> None:
+        if options.drafter is not None:
+            check_drafter(options.drafter, Resources(datastore=self._datastore), self.settings.draft_model is not None)
+
+    def _write(self, task: Task, folder: Path | None) -> Iterator[Answer]:
+        """Have the answer written when its turn has come; one is written at a time."""
+        if not self._turn_comes(task.cancelled):
+            yield replace(task.state, finished="cancelled")
+            return
+        try:
+            yield from self._write_now(task, folder)
+        finally:
+            self._writing.release()
+
+    def _turn_comes(self, cancelled: Callable[[], bool]) -> bool:
+        """Wait until the model is free; False if the answer is cancelled before."""
+        while not self._writing.acquire(timeout=ASK_EVERY_S):
+            if cancelled():
+                return False
+        return True
+
+    def _write_now(self, task: Task, folder: Path | None) -> Iterator[Answer]:
+        state, person = task.state, task.person
+        drafter, question = state.stats.drafter, state.question
+        budget, guessing = self.node_budget(drafter), self._drafters.take(person, folder, drafter)
+        namespace = self._namespace(person, folder) if task.messages is None else None
+        similar = self._answers.similar(namespace, question) if namespace is not None else []
+        try:
+            for state in self._answer_writer.write(task, guessing, budget, similar):
+                yield state
+        finally:  # whoever asks stops reading, or the question is refused: what was learned before is kept
+            self._drafters.put_back(person, folder, drafter, guessing)
+            self._check_verify_times()
+        if namespace is not None and state.finished in REUSABLE:
+            self._answers.add(namespace, question, state.text)
+
+    def _namespace(self, person: str | None, folder: Path | None) -> str | None:
+        """Where a person's answers are kept. Those from a private index, or from elsewhere, are never shared."""
+        public = folder is not None and folder.parent == self.paths.indexes
+        if person is not None and self.settings.share_answers and public:
             return EVERYBODY
         return person or None
 

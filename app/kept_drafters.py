@@ -16,24 +16,24 @@ from indexes.passages import PassageStore
 MOST_KEPT = 64
 MOST_COUNTED = 2000  # passages; about a second's work, and 50 MB
 
-Key = tuple[str, Path, str]
+Key = tuple[str, Path | None, str]
 
 
 class KeptDrafters:
-    """`make` gives a new drafter of some name for the index in a folder.
+    """`make` gives a new drafter of some name for the index in a folder, or for no index of ours.
 
     A drafter is out of here while an answer is written with it; if its person is forgotten meanwhile, it is not taken
     back. When this is full, what was used least recently goes.
     """
 
-    def __init__(self, make: Callable[[str, Path], Drafter], most: int = MOST_KEPT) -> None:
+    def __init__(self, make: Callable[[str, Path | None], Drafter], most: int = MOST_KEPT) -> None:
         self._make = make
         self._most = most
         self._kept: OrderedDict[Key, Drafter] = OrderedDict()
         self._lent: set[Key] = set()
         self._lock = threading.Lock()  # a person may leave while their last answer is being written
 
-    def take(self, person: str | None, folder: Path, name: str) -> Drafter:
+    def take(self, person: str | None, folder: Path | None, name: str) -> Drafter:
         """The drafter that this person's last answer from this index was written with, or a new one."""
         key = person or "", folder, name
         with self._lock:
@@ -42,7 +42,7 @@ class KeptDrafters:
                 self._lent.add(key)
         return drafter or self._make(name, folder)
 
-    def put_back(self, person: str | None, folder: Path, name: str, drafter: Drafter) -> None:
+    def put_back(self, person: str | None, folder: Path | None, name: str, drafter: Drafter) -> None:
         """Keep a drafter that learns for the person's next answer; nobody's is not kept."""
         key = person or "", folder, name
         with self._lock:

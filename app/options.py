@@ -1,8 +1,10 @@
-"""The options that several commands share."""
+"""The options that several commands share, one by one and as the set that makes an engine."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +20,7 @@ TargetOption = Annotated[
 ExactOption = Annotated[
     bool | None, typer.Option("--exact/--fast", help="Same bits whatever is drafted, on a GPU too; a CPU always does.")
 ]
-IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask [default: python-docs].")]
+IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask (default: python-docs).")]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
 DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]
 DraftModelOption = Annotated[
@@ -26,7 +28,7 @@ DraftModelOption = Annotated[
     typer.Option(help="For draft-model and ouroboros: a smaller model with the same vocabulary, a hub id or a folder."),
 ]
 MaxNodesOption = Annotated[
-    int | None, typer.Option(help="Most draft nodes verified in one forward pass [default: by device].")
+    int | None, typer.Option(help="Most draft nodes verified in one forward pass (default: by device).")
 ]
 NodeBudgetOption = Annotated[
     str | None, typer.Option(help="adaptive (default: as many nodes as pay, none included) or fixed (always the most).")
@@ -54,3 +56,54 @@ PenaltyOption = Annotated[
     typer.Option(help="Above 1 shuns tokens of prompt and answer, greedy or not.", rich_help_panel=SAMPLING),
 ]
 SeedOption = Annotated[int | None, typer.Option(help="Another seed, another answer.", rich_help_panel=SAMPLING)]
+MaxNewTokensOption = Annotated[int | None, typer.Option(help="Longest answer, in tokens (default: 160).")]
+
+ENGINE_OPTIONS: dict[str, Any] = {
+    "index": IndexOption,
+    "drafter": DrafterOption,
+    "datastore": DatastoreOption,
+    "draft_model": DraftModelOption,
+    "profile": ProfileOption,
+    "max_new_tokens": MaxNewTokensOption,
+    "max_nodes": MaxNodesOption,
+    "node_budget": NodeBudgetOption,
+    "top_k": TopKOption,
+    "model": ModelOption,
+    "encoder": EncoderOption,
+    "reranker": RerankerOption,
+    "device": DeviceOption,
+    "dtype": DtypeOption,
+    "target": TargetOption,
+    "exact": ExactOption,
+    "temperature": TemperatureOption,
+    "top_p": TopPOption,
+    "sample_top_k": SampleTopKOption,
+    "min_p": MinPOption,
+    "repetition_penalty": PenaltyOption,
+    "seed": SeedOption,
+}
+EngineFlags = dict[str, Any]  # what of ENGINE_OPTIONS somebody chose, by the names of `app.settings`
+
+
+def takes_engine_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with all of ENGINE_OPTIONS where its parameter `flags` stands, which gets their values."""
+    taken = inspect.signature(command, eval_str=True).parameters
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in taken.items():
+        if name == "flags":
+            options = ENGINE_OPTIONS.items()
+            parameters += [
+                inspect.Parameter(option, parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+                for option, annotation in options
+            ]
+        else:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+
+    def run(**values: Any) -> None:
+        flags = {name: values.pop(name) for name in ENGINE_OPTIONS}
+        command(**values, flags=flags)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run

@@ -12,7 +12,8 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from indexes.errors import ModelError, PromptTooLongError
+from indexes.errors import ModelError, PromptTooLongError, SettingError
+from retrieval.conversation import Turn
 
 Message = dict[str, str]
 
@@ -20,14 +21,7 @@ INSTRUCTIONS = (
     "You answer questions from the given text. Answer in one or two sentences, using the words of the text. "
     "If the text does not contain the answer, say so."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A question asked earlier in the conversation, and what was answered."""
-
-    question: str
-    answer: str
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}  # as templates call them
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,7 @@ class PromptWriter:
         limit = self._context_limit - min(max_new_tokens, self._context_limit // 4)
         kept_passages, kept_turns = list(passages), list(turns)
         while True:
-            tokens = self._render(question, kept_passages, kept_turns)
+            tokens = self._tokens(question_messages(question, kept_passages, kept_turns))
             if len(tokens) <= limit:
                 return Prompt(tokens, len(kept_passages), len(kept_turns))
             if kept_turns:
@@ -86,18 +80,22 @@ class PromptWriter:
                     f"the question needs {len(tokens)} tokens; the model has room for {limit}: ask a shorter one"
                 )
 
-    def _render(self, question: str, passages: Sequence[str], turns: Sequence[Turn]) -> tuple[int, ...]:
-        messages: list[Message] = []
-        for turn in turns:
-            messages.append({"role": "user", "content": self.harmless(turn.question)})
-            messages.append({"role": "assistant", "content": self.harmless(turn.answer)})
-        parts = [fold(passage) for passage in reversed(passages)] + [f"Question: {question}\nAnswer:"]
-        messages.append({"role": "user", "content": self.harmless("\n\n".join(parts))})
+    def write_messages(self, messages: Sequence[Message]) -> Prompt:
+        """A prompt of whole messages, by the model's chat template. Raises PromptTooLongError, SettingError."""
+        tokens = self._tokens(checked(messages))
+        if len(tokens) >= self._context_limit:
+            raise PromptTooLongError(
+                f"the messages have {len(tokens)} tokens; the model reads at most {self._context_limit - 1}: "
+                "shorten them"
+            )
+        return Prompt(tokens, 0, 0)
+
+    def _tokens(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        harmless = [{"role": message["role"], "content": self.harmless(message["content"])} for message in messages]
         try:
-            text = self._templated([{"role": "system", "content": INSTRUCTIONS}, *messages])
+            text = self._templated(harmless)
         except TemplateError:  # some templates have no system role, Gemma's for one
-            first, *rest = messages
-            text = self._templated([{**first, "content": f"{INSTRUCTIONS}\n\n{first['content']}"}, *rest])
+            text = self._templated(_without_system(harmless))
         return tuple(self._tokenizer(text, add_special_tokens=False).input_ids)
 
     def _templated(self, messages: list[Message]) -> str:
@@ -105,3 +103,41 @@ class PromptWriter:
             return str(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
         except ValueError as error:  # transformers says so when there is no template
             raise ModelError(f"the model cannot chat: {error}; choose one tuned for instructions") from error
+
+
+def question_messages(question: str, passages: Sequence[str], turns: Sequence[Turn]) -> list[Message]:
+    """What a model is told for a question: instructions, earlier turns, passages (given best first), the question."""
+    messages = [{"role": "system", "content": INSTRUCTIONS}]
+    for turn in turns:
+        messages.append({"role": "user", "content": turn.question})
+        messages.append({"role": "assistant", "content": turn.answer})
+    parts = [fold(passage) for passage in reversed(passages)] + [f"Question: {question}\nAnswer:"]
+    return [*messages, {"role": "user", "content": "\n\n".join(parts)}]
+
+
+def checked(messages: Sequence[Message]) -> list[Message]:
+    """The messages with neighbours of one role joined, which strict templates ask for.
+
+    Raises SettingError for an unknown role, or when there is nothing to answer.
+    """
+    joined: list[Message] = []
+    for message in messages:
+        role = ROLES.get(message["role"])
+        if role is None:
+            raise SettingError(f"a message has the role {message['role']!r}; choose one of {', '.join(ROLES)}")
+        if joined and joined[-1]["role"] == role:
+            joined[-1] = {"role": role, "content": f"{joined[-1]['content']}\n\n{message['content']}"}
+        else:
+            joined.append({"role": role, "content": message["content"]})
+    if not any(message["content"].strip() for message in joined if message["role"] == "user"):
+        raise SettingError("there is no user message with text in it; ask something")
+    return joined
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    """The messages with what the system says put before the first one of a user."""
+    told = [message["content"] for message in messages if message["role"] == "system"]
+    rest = [message for message in messages if message["role"] != "system"]
+    first = next(place for place, message in enumerate(rest) if message["role"] == "user")
+    rest[first] = {"role": "user", "content": "\n\n".join([*told, rest[first]["content"]])}
+    return rest

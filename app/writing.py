@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.answers import Answer
-from app.prompt import Prompt, PromptWriter, Turn, fold
-from app.repetition import repetition_start
+from app.asking import Task
+from app.ending import settle
+from app.prompt import Prompt, PromptWriter, fold
 from app.spans import Tracer, copied_fraction
 from decoding.budget import NodeBudget
 from decoding.drafter import Drafter, DraftRequest, Reference
@@ -19,6 +20,7 @@ from decoding.sampling import GREEDY, Sampling
 from decoding.target import TargetModel
 
 REFERENCE_TURNS = 4  # how many earlier answers drafts may copy from
+KINDS = {"question": "question", "assistant": "turn"}  # of references, by a message's role; else documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,80 +47,89 @@ class AnswerWriter:
     prefixes: KeptPrefixes
 
     def write(
-        self,
-        answer: Answer,
-        turns: Sequence[Turn],
-        drafter: Drafter,
-        budget: NodeBudget | None,
-        similar: Sequence[str],
-        max_new_tokens: int | None,
-        cancelled: Callable[[], bool],
-        start: float,
-        person: str | None = None,
+        self, task: Task, drafter: Drafter, budget: NodeBudget | None, similar: Sequence[str] = ()
     ) -> Iterator[Answer]:
-        """Write the answer from the passages in it, yielding its state before the first and after each pass.
+        """Write the answer, yielding its state before the first and after each pass.
 
-        What this `person` has had read before is not read again. `similar` are answers to similar questions, which
-        drafts may copy from. `start` is when the question came, on time.perf_counter's clock.
+        What the task's person has had read before is not read again. `similar` are answers to similar questions, which
+        drafts may copy from. Raises PromptTooLongError.
         """
-        limit = max_new_tokens or self.settings.max_new_tokens
-        told = turns[max(0, len(turns) - self.settings.history_turns) :]
-        texts = [found.passage.text for found in answer.passages]
-        prompt = self.prompts.write(answer.question, texts, told, limit)
-        answer = _without_what_was_left_out(answer, prompt)
+        options = task.options
+        limit = options.max_new_tokens or self.settings.max_new_tokens
+        prompt = self._prompt(task, limit)
+        answer = _without_what_was_left_out(task.state, prompt) if task.messages is None else task.state
+        answer = replace(answer, stats=replace(answer.stats, prompt_tokens=len(prompt.tokens)))
         yield answer
-        passages = [(found.passage.id, found.passage.text) for found in answer.passages]
-        tracer = Tracer(passages, self.settings.min_span_words)
-        draft = DraftRequest(prompt.tokens, references(self.prompts.encode, answer, turns, similar))
+        stop_repeats = self.settings.stop_repeats and task.messages is None
+        text = AnswerText(answer, options.stop, stop_repeats, self.settings.min_span_words)
+        draft = DraftRequest(prompt.tokens, references(self.prompts.encode, answer, task, similar))
         tokens: list[int] = []
-        cached = self.prefixes.begin(person, prompt.tokens)
-        request = DecodeRequest(
-            draft, limit, self.stop_tokens, self.settings.max_nodes, self.settings.sampling, budget, cached
-        )
+        cached = self.prefixes.begin(task.person, prompt.tokens)
+        most = self.settings.max_nodes if options.max_nodes is None else options.max_nodes
+        sampling = options.sampling or self.settings.sampling
+        request = DecodeRequest(draft, limit, self.stop_tokens, most, sampling, budget, cached)
         try:
-            for event in decode(self.target, drafter, request, cancelled):
-                answer = self._after(answer, event, tokens, tracer, time.perf_counter() - start)
+            for event in decode(self.target, drafter, request, task.cancelled):
+                answer = text.after(_with_event(answer, event, task.start), self._decoded(tokens, event), task.start)
                 yield answer
                 if answer.finished:
                     return
         finally:
-            self.prefixes.end(person, (*prompt.tokens, *tokens))
+            self.prefixes.end(task.person, (*prompt.tokens, *tokens))
 
-    def _after(self, answer: Answer, event: Event, tokens: list[int], tracer: Tracer, elapsed_s: float) -> Answer:
-        """The answer's state after one more event; the event's tokens are added to `tokens`."""
-        stats = answer.stats
-        if isinstance(event, Finished):
-            notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
-            answer = replace(answer, finished=event.reason, notes=answer.notes + notes)
-        else:
+    def _prompt(self, task: Task, limit: int) -> Prompt:
+        if task.messages is not None:
+            return self.prompts.write_messages(task.messages)
+        told = task.turns[max(0, len(task.turns) - self.settings.history_turns) :]
+        texts = [found.passage.text for found in task.state.passages]
+        return self.prompts.write(task.state.question, texts, told, limit)
+
+    def _decoded(self, tokens: list[int], event: Event) -> str:
+        """The text of all tokens; the event's are added to `tokens`."""
+        if not isinstance(event, Finished):
             tokens.extend(event.tokens)
-            stats = stats.after(event, elapsed_s)
-        text = self._text(tokens, final=answer.finished is not None)
-        if self.settings.stop_repeats and (repeated := repetition_start(text)) is not None:
-            text = text[:repeated].rstrip()
-            answer = replace(answer, finished="repetition")
-        spans = tuple(tracer.spans(text))
-        stats = replace(stats, copied_fraction=copied_fraction(text, spans), total_s=elapsed_s)
-        return replace(answer, text=text, spans=spans, stats=stats)
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
-    def _text(self, tokens: list[int], final: bool) -> str:
-        """The text of tokens; while more may come, without a character that is not complete yet."""
-        text: str = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False).lstrip()
-        return text.rstrip() if final else text.rstrip("\ufffd")
+
+class AnswerText:
+    """Makes the text written so far into an answer's text, spans and figures; knows no model."""
+
+    def __init__(self, answer: Answer, stop: Sequence[str], stop_repeats: bool, min_span_words: int) -> None:
+        passages = [(found.passage.id, found.passage.text) for found in answer.passages]
+        self._tracer = Tracer(passages, min_span_words)
+        self._stop = stop
+        self._stop_repeats = stop_repeats
+
+    def after(self, answer: Answer, written: str, start: float) -> Answer:
+        """The answer with the certain part of what is `written`; it ends here if its text says so."""
+        text, ended = settle(written, self._stop, self._stop_repeats, final=answer.finished is not None)
+        spans = tuple(self._tracer.spans(text))
+        elapsed_s = time.perf_counter() - start
+        stats = replace(answer.stats, copied_fraction=copied_fraction(text, spans), total_s=elapsed_s)
+        return replace(answer, text=text, spans=spans, stats=stats, finished=ended or answer.finished)
+
+
+def _with_event(answer: Answer, event: Event, start: float) -> Answer:
+    """The answer with what an event says, its text apart."""
+    if not isinstance(event, Finished):
+        return replace(answer, stats=answer.stats.after(event, time.perf_counter() - start))
+    notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
+    return replace(answer, finished=event.reason, notes=answer.notes + notes)
 
 
 def references(
-    encode: Callable[[str], tuple[int, ...]], answer: Answer, turns: Sequence[Turn], similar: Sequence[str] = ()
+    encode: Callable[[str], tuple[int, ...]], answer: Answer, task: Task, similar: Sequence[str] = ()
 ) -> tuple[Reference, ...]:
-    """What drafts may copy from: the passages as the prompt holds them, the question, earlier turns, and answers to
-    similar questions that are none of those turns."""
-    told = [turn.answer for turn in turns[-REFERENCE_TURNS:]]
+    """What drafts may copy from: the passages as the prompt holds them, the question or the messages, earlier turns,
+    and answers to similar questions that are none of those turns."""
+    told = [turn.answer for turn in task.turns[-REFERENCE_TURNS:]]
+    messages = task.messages or [{"role": "question", "content": answer.question}]
     return (
         *(
             Reference(encode(fold(found.passage.text)), "document", found.passage.id, found.score)
             for found in answer.passages
         ),
-        Reference(encode(answer.question), "question"),
+        *(Reference(encode(item["content"]), KINDS.get(item["role"], "document")) for item in messages),
         *(Reference(encode(text), "turn") for text in told),
         *(Reference(encode(text), "answer") for text in similar if text not in told),
     )
@@ -126,9 +137,7 @@ def references(
 
 def _without_what_was_left_out(answer: Answer, prompt: Prompt) -> Answer:
     dropped = len(answer.passages) - prompt.passages
-    stats = replace(answer.stats, prompt_tokens=len(prompt.tokens))
     if not dropped:
-        return replace(answer, stats=stats)
+        return answer
     note = f"the prompt is too long for the model: the {dropped} lowest-ranked passage(s) were left out"
-    kept = answer.passages[: prompt.passages]
-    return replace(answer, stats=stats, passages=kept, notes=(*answer.notes, note))
+    return replace(answer, passages=answer.passages[: prompt.passages], notes=(*answer.notes, note))

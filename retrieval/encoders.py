@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,10 @@ BATCH = 16
 
 
 class Encoder(Protocol):
-    """Texts in, unit vectors out. `id` is the model's id, `dimension` its D."""
+    """Texts in, unit vectors out. `id` is the model's id, `dimension` its D. Any thread may ask.
+
+    Fast tokenizers serve one thread at a time, so ours take a lock for each call.
+    """
 
     id: str
     dimension: int
@@ -52,23 +56,23 @@ class SentenceTransformerEncoder:
         self.id = model_id
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._question_prompt = "query" if self._model.prompts.get("query") else None
+        self._one_at_a_time = threading.Lock()
+
+    def _encode(self, texts: Sequence[str], **choices: Any) -> Any:
+        with self._one_at_a_time:
+            return self._model.encode(list(texts), batch_size=BATCH, show_progress_bar=False, **choices)
 
     def encode_questions(self, texts: Sequence[str]) -> Vectors:
         """Dense vectors (B, D)."""
-        found = self._model.encode(
-            list(texts), prompt_name=self._question_prompt, batch_size=BATCH, show_progress_bar=False
-        )
-        return _unit(np.asarray(found))
+        return _unit(np.asarray(self._encode(texts, prompt_name=self._question_prompt)))
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
         """Dense vectors (B, D)."""
-        return _unit(np.asarray(self._model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)))
+        return _unit(np.asarray(self._encode(texts)))
 
     def encode_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
         """Dense vectors (B, D) and per-token vectors (T, D), special tokens left out if there are others."""
-        found: Any = self._model.encode(
-            list(texts), output_value=None, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=False
-        )
+        found = self._encode(texts, output_value=None, convert_to_numpy=False)
         dense = np.stack([item["sentence_embedding"].float().cpu().numpy() for item in found])
         special = torch.tensor(self._model.tokenizer.all_special_ids)
         tokens: list[Vectors] = []
@@ -93,11 +97,13 @@ class BgeM3Encoder:
             raise ModelError(f"no bge-m3 model could be loaded from {folder}: {error}") from error
         self.id = model_id
         self.dimension = int(self._model.model.model.config.hidden_size)
+        self._one_at_a_time = threading.Lock()
 
     def _encode(self, texts: Sequence[str], tokens: bool) -> dict[str, Any]:
-        found: dict[str, Any] = self._model.encode(
-            list(texts), batch_size=BATCH, return_dense=True, return_sparse=False, return_colbert_vecs=tokens
-        )
+        with self._one_at_a_time:
+            found: dict[str, Any] = self._model.encode(
+                list(texts), batch_size=BATCH, return_dense=True, return_sparse=False, return_colbert_vecs=tokens
+            )
         return found
 
     def encode_questions(self, texts: Sequence[str]) -> Vectors:

@@ -11,20 +11,14 @@ from indexes.errors import SettingError
 from indexes.passages import Passage
 from indexes.postings import Postings
 from indexes.vectors import VectorIndex
+from retrieval.conversation import Turn
 from retrieval.encoders import Encoder
+from retrieval.finder import Found
 from retrieval.fusion import fuse
 from retrieval.rerankers import Reranker
 
 T = TypeVar("T")
 EARLIER_WEIGHT = 0.5  # of the previous question, when a follow-up is scored
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A passage and its score; rerank scores are comparable within one question only."""
-
-    passage: Passage
-    score: float
 
 
 @dataclass(slots=True)
@@ -48,6 +42,10 @@ class Retriever:
     passages: Callable[[Sequence[int]], list[Passage]]
     reranker: Reranker | None
     candidates: int = 100
+
+    def find(self, question: str, top_k: int, turns: Sequence[Turn] = ()) -> list[Found]:
+        """The `top_k` best passages; `turns` are what was said before, latest last."""
+        return self.retrieve(question, top_k, turns[-1].question if turns else None)
 
     def retrieve(self, question: str, top_k: int = 5, earlier: str | None = None) -> list[Found]:
         """The `top_k` best passages; `earlier` is the question that this one follows up."""

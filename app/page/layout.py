@@ -17,10 +17,10 @@ from app import uploads
 from app.answers import Answer
 from app.engine import Engine
 from app.page import html
-from app.prompt import Turn
 from indexes.errors import IndexStoreError, QuotewrightError
 from indexes.files import current_generation
 from indexes.store import check_name, names
+from retrieval.conversation import Turn
 from retrieval.documents import PARSERS
 from retrieval.python_docs import PYTHON_DOCS
 

@@ -8,16 +8,17 @@ import pytest
 
 from app.answer_cache import AnswerCache
 from app.answers import Answer, Stats
+from app.asking import Task
 from app.engine import Engine
 from app.indexing import index_files
-from app.prompt import Turn
 from app.settings import Paths, Settings
 from app.writing import references
 from decoding.drafter import DraftRequest, Observation, Reference
 from decoding.drafters import make_drafter
 from decoding.verify import verify
 from indexes.passages import Passage
-from retrieval.retriever import Found
+from retrieval.conversation import Turn
+from retrieval.finder import Found
 from tests.app.tiny_models import write_llama
 from tests.hash_encoder import HashEncoder
 
@@ -96,7 +97,7 @@ def test_what_is_forgotten_is_gone_and_the_rest_is_not() -> None:
 
 def test_references_stand_in_the_order_passages_question_turns_answers() -> None:
     answer = Answer("q", (Found(Passage(0, "p0", "s", "s", 0, "one  two"), 0.7),), Stats("trie"))
-    made = references(encode, answer, [Turn("q1", "a1")], ["a1", "a2"])
+    made = references(encode, answer, Task(answer, turns=[Turn("q1", "a1")]), ["a1", "a2"])
     assert [(one.kind, one.tokens, one.label, one.score) for one in made] == [
         ("document", encode("one two"), "p0", 0.7), ("question", encode("q"), "", 0.0),
         ("turn", encode("a1"), "", 0.0), ("answer", encode("a2"), "", 0.0),

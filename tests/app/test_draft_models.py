@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from app.asking import AnswerOptions
 from app.engine import Engine
 from app.indexing import index_files
 from app.settings import Paths, Settings
@@ -43,7 +44,7 @@ def answer(made: Engine, home: Path, drafter: str | None = None) -> tuple[str, t
     if not folder.exists():
         (home / "notes.txt").write_text("the lambda is a function.\n\n" * 20)
         index_files(made, folder, [home / "notes.txt"])
-    *_, last = made.ask("what is lambda?", folder, drafter=drafter)
+    *_, last = made.ask("what is lambda?", folder, options=AnswerOptions(drafter))
     assert last.stats.new_tokens == 8
     return last.text, last.notes
 

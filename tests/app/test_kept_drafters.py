@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.asking import AnswerOptions
 from app.engine import Engine
 from app.indexing import index_files
 from app.kept_drafters import MOST_COUNTED, KeptDrafters, count_passages
@@ -115,4 +116,4 @@ def test_the_engine_keeps_one_drafter_per_person(tmp_path: Path, monkeypatch: py
     engine.forget("ada")
     texts += [list(engine.ask("what is lambda?", folder, person=person))[-1].text for person in ("ada", "bob")]
     assert made == ["blend"] * 5
-    assert set(texts) == {list(engine.ask("what is lambda?", folder, drafter="plain"))[-1].text}
+    assert set(texts) == {list(engine.ask("what is lambda?", folder, options=AnswerOptions("plain")))[-1].text}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from app.asking import AnswerOptions
 from app.engine import Engine
 from app.indexing import index_files
 
@@ -39,8 +40,11 @@ def reused(engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     return found
 
 
+SHORT = AnswerOptions(max_new_tokens=12)
+
+
 def ask(engine: Engine, folder: Path, person: str | None, question: str = QUESTION) -> Any:
-    *_, answer = engine.ask(question, folder, person=person, max_new_tokens=12)
+    *_, answer = engine.ask(question, folder, person=person, options=SHORT)
     return answer
 
 
@@ -71,7 +75,7 @@ def test_an_answer_that_is_stopped_half_way_leaves_nothing_wrong(
     engine: Engine, folder: Path, reused: list[int]
 ) -> None:
     expected = ask(engine, folder, None).text
-    answers = engine.ask(QUESTION, folder, person="kim", max_new_tokens=12)
+    answers = engine.ask(QUESTION, folder, person="kim", options=SHORT)
     for _ in range(4):
         next(answers)
     answers.close()  # type: ignore[attr-defined]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from app.engine import Engine
-from app.prompt import INSTRUCTIONS, PromptWriter, Turn, fold
+from app.prompt import INSTRUCTIONS, PromptWriter, fold
 from indexes.errors import ModelError, PromptTooLongError
+from retrieval.conversation import Turn
 from tests.app.tiny_models import write_llama
 
 
@@ -117,7 +118,7 @@ def test_an_answer_says_which_passages_were_left_out(engine: Engine) -> None:
     from app.prompt import Prompt
     from app.writing import _without_what_was_left_out
     from indexes.passages import Passage
-    from retrieval.retriever import Found
+    from retrieval.finder import Found
 
     found = tuple(Found(Passage(row, str(row), "s", "s", 0, "text"), 1.0) for row in range(3))
     answer = _without_what_was_left_out(Answer("q", found, Stats("plain")), Prompt((), 1, 0))

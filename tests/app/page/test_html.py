@@ -10,7 +10,7 @@ from app.answers import Answer, Stats
 from app.page.html import answer_html, escape, passages_html, report_html
 from app.spans import Span, Tracer
 from indexes.passages import Passage
-from retrieval.retriever import Found
+from retrieval.finder import Found
 
 
 def _answer(text: str, passage: str, source: str = "notes.txt") -> Answer:

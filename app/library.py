@@ -1,0 +1,97 @@
+"""The indexes that answers are given from: opened once per generation, and searched.
+
+Says nothing about answers or drafts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.loading import Loaded, silent
+from app.models import Say
+from app.profiles import LATE_INTERACTION, NO_RERANKER
+from app.settings import Paths, Settings
+from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.files import current_generation
+from indexes.store import IndexSettings, PassageIndex, open_index
+from retrieval.conversation import Turn
+from retrieval.finder import Finder, Found
+from retrieval.retriever import Retriever
+
+
+class Library(Loaded):
+    """What is loaded, with the opened indexes. Raises SettingError for choices that cannot be."""
+
+    def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
+        super().__init__(settings, say, home)
+        self._finding = threading.Lock()
+        self._indexes: dict[Path, PassageIndex] = {}
+
+    def index_settings(self, roots: Sequence[str] = ()) -> IndexSettings:
+        """What an index made now would be built with."""
+        return IndexSettings(
+            self.encoder.id,
+            self.encoder.dimension,
+            self.profile.chunk_chars,
+            self.profile.reranker == LATE_INTERACTION,
+            tuple(roots),
+        )
+
+    def open(self, folder: Path) -> PassageIndex:
+        """The index in `folder`, opened once per generation.
+
+        Raises IndexStoreError or DamagedIndexError with the command that makes it anew.
+        """
+        remedy = f"build it with: python app.py index PATH... --name {folder.name}"
+        with self._loading:
+            try:
+                known = self._indexes.get(folder)
+                _, digest = current_generation(folder)
+                index = known if known and known.digest == digest else open_index(folder)
+            except DamagedIndexError as error:
+                again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
+                raise DamagedIndexError(f"{error}; {again}") from error
+            except IndexStoreError as error:
+                raise IndexStoreError(f"{error}; {remedy}") from error
+            self._indexes[folder] = index
+        if index.settings.encoder != self.profile.encoder:
+            raise IndexStoreError(
+                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
+                f"not {self.profile.encoder}; "
+                f"rebuild it with: python app.py index --rebuild --name {folder.name} --encoder {self.profile.encoder}"
+            )
+        return index
+
+    def retriever(self, index: PassageIndex) -> Retriever:
+        """A retriever over an opened index."""
+        from retrieval.rerankers import LateInteractionReranker
+
+        reranker = {
+            LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
+            NO_RERANKER: lambda: None,
+        }.get(self.profile.reranker, lambda: self.cross_encoder)()
+        return Retriever(
+            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
+        )
+
+    def find(
+        self, question: str, source: Path | Finder, top_k: int | None = None, turns: Sequence[Turn] = ()
+    ) -> list[Found]:
+        """The passages for a question, best first, from an index's folder or anybody's finder. Any thread may ask.
+
+        Raises SettingError for an empty question, IndexStoreError.
+        """
+        question = asked(question)
+        finder = self.retriever(self.open(source)) if isinstance(source, Path) else source
+        with self._finding:
+            return finder.find(question, top_k or self.profile.top_k, turns)
+
+
+def asked(question: str) -> str:
+    """A question as it can be stored and shown. Raises SettingError for an empty one."""
+    question = question.encode("utf-8", "replace").decode("utf-8").strip()
+    if not question:
+        raise SettingError("the question is empty; ask something")
+    return question

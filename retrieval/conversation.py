@@ -1,0 +1,13 @@
+"""What was said before in a conversation: the value that retrieval and prompts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question asked earlier in the conversation, and what was answered."""
+
+    question: str
+    answer: str
