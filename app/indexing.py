@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from app.engine import Engine
 from indexes.errors import IndexStoreError, NothingToIndexError, SettingError
 from indexes.files import write_lock
-from indexes.store import check_name, known_roots
+from indexes.passages import Document
+from indexes.store import check_name, known_excluded, known_roots
 from retrieval.indexing import Progress, Report, build_index, read_files
 from retrieval.python_docs import PYTHON_DOCS, python_docs
 
@@ -22,8 +24,8 @@ def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild:
     folder = engine.paths.indexes / PYTHON_DOCS
     if not rebuild:
         try:
-            engine.open(folder)
-            return None
+            if engine.open(folder).passages.has_headings:  # an older version's is brought up to date
+                return None
         except IndexStoreError:
             pass  # missing, damaged, or made with another encoder: it can always be made anew
     with write_lock(folder):
@@ -36,10 +38,13 @@ def index_files(
     given: Sequence[Path],
     progress: Progress = no_progress,
     rebuild: bool = False,
+    known: Mapping[str, Document] = MappingProxyType({}),
 ) -> Report:
     """Bring the index in `folder` up to date with its files and folders, and with those given now.
 
-    Paths add up over calls; files that are gone are dropped from the index. `rebuild` encodes everything again.
+    Paths add up over calls; files that are gone are dropped from the index. One that was deleted from the index
+    stays out until it is given by its own name. `rebuild` encodes everything again. `known` are documents, by source,
+    that were read already.
     Raises NothingToIndexError when no file can be read, listing why; SettingError when there is no path at all.
     """
     check_name(folder.name)
@@ -51,17 +56,23 @@ def index_files(
     if not given and not known_roots(folder):
         raise SettingError("nothing to index: give files or folders, as in: python app.py index notes/ --name notes")
     with write_lock(folder):
-        roots = [*map(Path, known_roots(folder)), *given]
-        return _index_roots(engine, folder, list(dict.fromkeys(root.resolve() for root in roots)), progress, rebuild)
-
-
-def _index_roots(engine: Engine, folder: Path, roots: list[Path], progress: Progress, rebuild: bool) -> Report:
-    skipped: dict[str, str] = {}
-    documents = read_files([root for root in roots if root.exists()], skipped, progress)
-    if not documents:
-        reasons = "".join(f"\n  {file}: {reason}" for file, reason in skipped.items()) or "\n  no supported files there"
-        raise NothingToIndexError(f"none of the files could be read, so nothing was indexed:{reasons}")
-    settings = engine.index_settings([str(root) for root in roots])
-    report = build_index(folder, settings, documents, engine.encoder, progress, rebuild)
+        resolved = [path.resolve() for path in given]
+        roots = list(dict.fromkeys([*(Path(root).resolve() for root in known_roots(folder)), *resolved]))
+        excluded = [file for file in known_excluded(folder) if Path(file) not in resolved]
+        skipped: dict[str, str] = {}
+        present = [root for root in roots if root.exists()]
+        documents = read_files(present, skipped, progress, excluded, known)
+        if not documents:
+            raise NothingToIndexError(_reasons(skipped, excluded))
+        settings = engine.index_settings(list(map(str, roots)), excluded)
+        report = build_index(folder, settings, documents, engine.encoder, progress, rebuild)
     report.skipped = skipped
     return report
+
+
+def _reasons(skipped: Mapping[str, str], excluded: Sequence[str]) -> str:
+    lines = [f"{file}: {reason}" for file, reason in skipped.items()]
+    lines += [f"{file}: was deleted from the index; give it by name to have it again" for file in excluded]
+    return "\n  ".join(
+        ["none of the files could be read, so nothing was indexed:", *(lines or ["no supported files there"])]
+    )

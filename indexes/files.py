@@ -109,6 +109,16 @@ def _commit(folder: Path, draft: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def remove_index(folder: Path) -> None:
+    """Remove an index at once: a kill leaves all of it, or nothing that has its name."""
+    with write_lock(folder):
+        removed = folder.with_name(f".{folder.name}.removed")
+        shutil.rmtree(removed, ignore_errors=True)
+        folder.rename(removed)
+        sync(folder.parent)
+        shutil.rmtree(removed, ignore_errors=True)
+
+
 def generations(folder: Path) -> list[Path]:
     """The folders of all generations, oldest first; more than one only while one replaces another, or after a kill."""
     return sorted(path for path in folder.glob("*") if re.fullmatch(r"[0-9]{6}", path.name))

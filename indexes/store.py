@@ -29,13 +29,14 @@ from indexes.postings import Postings, build_postings
 from indexes.token_vectors import Quantised, TokenVectors, TokenVectorsWriter
 from indexes.vectors import VectorIndex, Vectors, build_vector_index
 
-PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS, ROOTS = (
+PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS, ROOTS, EXCLUDED = (
     "passages.sqlite",
     "vectors.faiss",
     "embeddings.npy",
     "tokens.i8",
     "postings",
     "roots.json",
+    "excluded.json",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -44,7 +45,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class IndexSettings:
     """What an index was built with: a passage found later must have been encoded by the same encoder.
 
-    roots are the files and folders that it follows.
+    roots are the files and folders that it follows, excluded the files below them that were deleted from it.
     """
 
     encoder: str
@@ -52,16 +53,21 @@ class IndexSettings:
     chunk_chars: int
     token_vectors: bool
     roots: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """A document ready to be written: its chunks, their vectors (C, D), and per-token vectors for each or none."""
+    """A document ready to be written: its chunks, their vectors (C, D), and per-token vectors for each or none.
+
+    indexed_at is when it was encoded, in seconds since 1970, if that is known.
+    """
 
     document: Document
     chunks: Sequence[Chunk]
     vectors: Vectors
     tokens: Sequence[Quantised] = field(default_factory=list)
+    indexed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +87,13 @@ class PassageIndex:
     def encoded_documents(self) -> dict[str, EncodedDocument]:
         """Everything that the index holds, by source, so that unchanged documents need not be encoded again."""
         result: dict[str, EncodedDocument] = {}
+        times = {facts.source: facts.indexed_at for facts in self.passages.facts()}
         for document, lines in self.passages.documents():
             rows = [row for row, _ in lines]
             tokens = [self.tokens.of(row) for row in rows] if self.tokens else []
             vectors = self.embeddings[rows].astype(np.float32)
-            result[document.source] = EncodedDocument(document, [chunk for _, chunk in lines], vectors, tokens)
+            chunks = [chunk for _, chunk in lines]
+            result[document.source] = EncodedDocument(document, chunks, vectors, tokens, times[document.source])
         return result
 
 
@@ -101,13 +109,15 @@ def check_name(name: str, what: str = "an index") -> str:
 
 def names(home: Path) -> list[str]:
     """The indexes below `home`."""
-    return sorted(path.parent.name for path in home.glob(f"*/{CURRENT}"))
+    found = (path.parent.name for path in home.glob(f"*/{CURRENT}"))
+    return sorted(name for name in found if NAME.fullmatch(name))
 
 
 def write_index(folder: Path, settings: IndexSettings, documents: Sequence[EncodedDocument]) -> str:
     """Write a generation of the index in `folder` and make it current; returns the layout of its vectors."""
     with writing(folder) as draft:
-        write_passages(draft / PASSAGES, ((encoded.document, encoded.chunks) for encoded in documents))
+        times = {item.document.source: item.indexed_at for item in documents if item.indexed_at is not None}
+        write_passages(draft / PASSAGES, ((item.document, item.chunks) for item in documents), times)
         vectors = np.concatenate([encoded.vectors for encoded in documents])
         np.save(draft / EMBEDDINGS, vectors.astype(np.float16))
         layout = str(build_vector_index(vectors.astype(np.float32), draft / VECTORS))
@@ -118,13 +128,15 @@ def write_index(folder: Path, settings: IndexSettings, documents: Sequence[Encod
                 for tokens in encoded.tokens:
                     writer.append(tokens)
             writer.close()
-        (draft / ROOTS).write_bytes(_with_digest(json.dumps(settings.roots).encode("ascii")))
+        for name, listed in ((ROOTS, settings.roots), (EXCLUDED, settings.excluded)):
+            (draft / name).write_bytes(_with_digest(json.dumps(listed).encode("ascii")))
         manifest = {
             "encoder": settings.encoder,
             "dimension": settings.dimension,
             "chunk_chars": settings.chunk_chars,
             "token_vectors": settings.token_vectors,
             "roots": settings.roots,
+            "excluded": settings.excluded,
             "layout": layout,
             "documents": len(documents),
             "passages": len(vectors),
@@ -138,13 +150,20 @@ def _with_digest(data: bytes) -> bytes:
 
 
 def known_roots(folder: Path) -> list[str]:
-    """The files and folders that an index follows, if that can still be told: a damaged one is rebuilt from them.
+    """The files and folders that an index follows, if that can still be told: a damaged one is rebuilt from them."""
+    return _known(folder, ROOTS, "roots")
 
-    They stand in two files of a generation, each with its own checksum.
-    """
+
+def known_excluded(folder: Path) -> list[str]:
+    """The files that were deleted from an index, if that can still be told."""
+    return _known(folder, EXCLUDED, "excluded")
+
+
+def _known(folder: Path, name: str, key: str) -> list[str]:
+    """A list that stands in two files of a generation, each with its own checksum."""
     for generation in reversed(generations(folder)):
         try:
-            whole = (generation / ROOTS).read_bytes()
+            whole = (generation / name).read_bytes()
             data = whole.partition(b"\n")[2]
             if whole == _with_digest(data):
                 return list(json.loads(data))
@@ -153,7 +172,7 @@ def known_roots(folder: Path) -> list[str]:
         try:
             current, digest = current_generation(folder)
             if current == generation and sha256_file(current / MANIFEST) == digest:
-                return list(json.loads((current / MANIFEST).read_bytes())["roots"])
+                return list(json.loads((current / MANIFEST).read_bytes()).get(key, ()))
         except (OSError, IndexStoreError):
             pass
     return []
@@ -179,6 +198,7 @@ def _open(name: str, generation: Path, digest: str) -> PassageIndex:
         manifest["chunk_chars"],
         manifest["token_vectors"],
         tuple(manifest["roots"]),
+        tuple(manifest.get("excluded", ())),  # older indexes have none
     )
     embeddings = np.load(generation / EMBEDDINGS, mmap_mode="r")
     return PassageIndex(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,7 +26,11 @@ Progress = Callable[[str, int, int], None]  # what is being done, how much is do
 
 @dataclass(slots=True)
 class Report:
-    """What an indexing run did; `skipped` maps a file to the reason."""
+    """What an indexing run did; `skipped` maps a file to the reason.
+
+    excluded is how many files were left out because they were deleted from the index before; replaced are the
+    names of uploads that took the place of earlier ones.
+    """
 
     documents: int = 0
     passages: int = 0
@@ -32,29 +38,41 @@ class Report:
     removed: int = 0
     layout: str = ""
     skipped: dict[str, str] = field(default_factory=dict)
+    excluded: int = 0
+    replaced: list[str] = field(default_factory=list)
 
 
-def read_files(roots: Sequence[Path], skipped: dict[str, str], progress: Progress) -> list[Document]:
-    """Read every file below the roots; a source is the path below its root's parent."""
+def find_sources(roots: Sequence[Path], skipped: dict[str, str]) -> dict[str, Path]:
+    """Every file below the roots by its source: the path below its root's parent, or all of it if that is taken."""
     files: dict[Path, Path] = {}
     for root in roots:
         for file in find_files(root, skipped):
             files.setdefault(file, root)  # a root within another one changes no file's source
-    documents: dict[str, Document] = {}
-    for done, (file, root) in enumerate(files.items()):
+    sources: dict[str, Path] = {}
+    for file, root in files.items():
+        short = storable(file.relative_to(root.parent).as_posix())
+        sources[short if short not in sources else storable(file.as_posix())] = file
+    return sources
+
+
+def read_files(
+    roots: Sequence[Path],
+    skipped: dict[str, str],
+    progress: Progress,
+    excluded: Container[str] = (),
+    known: Mapping[str, Document] = MappingProxyType({}),
+) -> list[Document]:
+    """Read every file below the roots but the excluded ones; those that are `known`, by source, were read already."""
+    files = {source: file for source, file in find_sources(roots, skipped).items() if str(file) not in excluded}
+    documents: list[Document] = []
+    for done, (source, file) in enumerate(files.items()):
         progress("Reading files", done, len(files))
-        source = _source(file, root, documents)
         try:
-            documents[source] = read_document(file, source)
+            documents.append(known[source] if source in known else read_document(file, source))
         except DocumentError as error:
             skipped[storable(str(file))] = str(error)
     progress("Reading files", len(files), len(files))
-    return list(documents.values())
-
-
-def _source(file: Path, root: Path, taken: dict[str, Document]) -> str:
-    short = storable(file.relative_to(root.parent).as_posix())
-    return short if short not in taken else storable(file.as_posix())
+    return documents
 
 
 @contextlib.contextmanager
@@ -64,12 +82,23 @@ def _previous(folder: Path, settings: IndexSettings) -> Iterator[dict[str, Encod
         index: PassageIndex | None = open_index(folder)
     except IndexStoreError:
         index = None
-    same = index is not None and replace(index.settings, roots=()) == replace(settings, roots=())
+    same = index is not None and _without_files(index.settings) == _without_files(settings)
     try:
         yield index.encoded_documents() if index is not None and same else {}
     finally:
         if index is not None:
             index.passages.close()
+
+
+def _without_files(settings: IndexSettings) -> IndexSettings:
+    return replace(settings, roots=(), excluded=())
+
+
+def _again(before: EncodedDocument | None, document: Document) -> EncodedDocument | None:
+    """What was encoded before, if the document has the same chunks; its headings and its file's hash may differ."""
+    if before is None or (before.document.text, before.document.page_starts) != (document.text, document.page_starts):
+        return None
+    return replace(before, document=document)
 
 
 def build_index(
@@ -87,11 +116,8 @@ def build_index(
     if not documents:
         raise NothingToIndexError("none of the files could be read: nothing was indexed")
     with _previous(folder, settings) as before:
-        kept = {
-            document.source: before[document.source]
-            for document in documents
-            if not rebuild and document.source in before and before[document.source].document == document
-        }
+        again = {} if rebuild else {item.source: _again(before.get(item.source), item) for item in documents}
+        kept = {source: encoded for source, encoded in again.items() if encoded is not None}
         new = [document for document in documents if document.source not in kept]
         encoded = kept | _encode(new, settings, encoder, progress)
         ordered = [encoded[document.source] for document in documents]
@@ -122,6 +148,7 @@ def _encode(
     begin = 0
     for document, of_document in zip(documents, chunks, strict=True):
         end = begin + len(of_document)
-        encoded[document.source] = EncodedDocument(document, of_document, np.stack(dense[begin:end]), tokens[begin:end])
+        vectors = np.stack(dense[begin:end])
+        encoded[document.source] = EncodedDocument(document, of_document, vectors, tokens[begin:end], time.time())
         begin = end
     return encoded
