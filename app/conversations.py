@@ -34,7 +34,7 @@ CREATE INDEX conversations_of_person ON conversations (person, changed);
 CREATE TABLE turns (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     conversation TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-    question TEXT NOT NULL, answer TEXT);
+    source TEXT NOT NULL, question TEXT NOT NULL, answer TEXT);
 CREATE INDEX turns_of_conversation ON turns (conversation, id);
 CREATE TABLE preferences (person TEXT PRIMARY KEY, chosen TEXT NOT NULL);
 PRAGMA user_version = {VERSION};
@@ -48,7 +48,7 @@ def _answers() -> TypeAdapter[Answer]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A conversation in the list: `source` is what is asked in it, changed_s a time in seconds since 1970."""
+    """A conversation in the list: `source` is what was asked last in it, changed_s a time in seconds since 1970."""
 
     id: str
     title: str
@@ -58,9 +58,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A question and its answer; None while it is being written, and for ever if that was cut short by a kill."""
+    """A question, what it was put to, and its answer: None while that is being written, or if a kill cut it short."""
 
     id: int
+    source: str
     question: str
     answer: Answer | None = None
 
@@ -123,11 +124,11 @@ class Conversations:
 
     def read(self, person: str, conversation: str) -> Conversation:
         """A conversation with all its turns. Raises ConversationError if this person has none with that id."""
-        query = "SELECT id, question, answer FROM turns WHERE conversation = ? ORDER BY id"
+        query = "SELECT id, source, question, answer FROM turns WHERE conversation = ? ORDER BY id"
         with self._open() as database:
             entry = self._entry(database, person, conversation)
             lines = database.execute(query, (conversation,)).fetchall()
-        return Conversation(entry, tuple(StoredTurn(line[0], line[1], _answer(line[2])) for line in lines))
+        return Conversation(entry, tuple(StoredTurn(*line[:3], _answer(line[3])) for line in lines))
 
     def _entry(self, database: sqlite3.Connection, person: str, conversation: str) -> Entry:
         query = "SELECT id, title, source, changed FROM conversations WHERE id = ? AND person = ?"
@@ -161,8 +162,20 @@ class Conversations:
             title = _short(question) if entry.title == UNTITLED else entry.title
             values = (title, source, time.time(), conversation)
             database.execute("UPDATE conversations SET title = ?, source = ?, changed = ? WHERE id = ?", values)
-            insert = "INSERT INTO turns (conversation, question) VALUES (?, ?)"
-            return int(database.execute(insert, (conversation, question)).lastrowid or 0)
+            insert = "INSERT INTO turns (conversation, source, question) VALUES (?, ?, ?)"
+            return int(database.execute(insert, (conversation, source, question)).lastrowid or 0)
+
+    def turn(self, person: str, turn: int) -> StoredTurn:
+        """One turn. Raises ConversationError if this person has none with that id."""
+        query = (
+            "SELECT turns.id, turns.source, question, answer FROM turns "
+            "JOIN conversations ON conversation = conversations.id WHERE turns.id = ? AND person = ?"
+        )
+        with self._open() as database:
+            line = database.execute(query, (turn, person)).fetchone()
+        if line is None:
+            raise ConversationError("this answer is not there any more; choose another")
+        return StoredTurn(*line[:3], _answer(line[3]))
 
     def answer(self, person: str, turn: int, answer: Answer) -> None:
         """Keep a turn's answer; if the turn was cut away or deleted meanwhile, nothing is kept."""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.answers import Answer, Stats
-from app.conversations import UNTITLED, Conversations
+from app.conversations import UNTITLED, Conversations, StoredTurn
 from app.spans import Span
 from indexes.errors import ConversationError
 from indexes.passages import Passage
@@ -51,8 +51,10 @@ def _questions(kept: Conversations, person: str, conversation: str) -> list[str]
 
 def test_an_answer_comes_back_exactly_with_its_passages_spans_and_figures(kept: Conversations) -> None:
     conversation = kept.start(ANNA, "notes")
-    kept.answer(ANNA, kept.ask(ANNA, conversation, "Who sat?", "notes"), ANSWER)
-    assert kept.read(ANNA, conversation).turns[0].answer == ANSWER
+    turn = kept.ask(ANNA, conversation, "Who sat?", "notes")
+    kept.answer(ANNA, turn, ANSWER)
+    assert kept.read(ANNA, conversation).turns == (StoredTurn(turn, "notes", "Who sat?", ANSWER),)
+    assert kept.turn(ANNA, turn).answer == ANSWER
 
 
 def test_a_question_is_kept_before_it_is_answered(kept: Conversations) -> None:
@@ -124,6 +126,7 @@ def test_nobody_reads_changes_or_answers_another_persons_conversation(kept: Conv
         lambda: kept.delete(BEN, conversation),
         lambda: kept.ask(BEN, conversation, "two", "notes"),
         lambda: kept.ask(BEN, conversation, "two", "notes", turn.id),
+        lambda: kept.turn(BEN, turn.id),
     ):
         with pytest.raises(ConversationError, match="not there any more"):
             attempt()
