@@ -67,8 +67,20 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class Pass:
+    """One forward pass: how many tokens it emitted, and where each accepted drafted one among them was copied from.
+
+    A source is "passage 1" (the best-ranked), "question", "messages", "earlier answer", "similar answer", or
+    "elsewhere": the answer itself, phrases seen before, the model's own guesses.
+    """
+
+    tokens: int
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as far as it is written. `passages` are those in the prompt, best first.
+    """An answer as far as it is written. `passages` are those in the prompt, best first; `passes` are those so far.
 
     finished says why it ended: "stop", "length" (token limit), "context" (context limit), "cancelled",
     "repetition" (it began to repeat itself); None while it is being written.
@@ -82,6 +94,7 @@ class Answer:
     spans: tuple[Span, ...] = ()
     finished: str | None = None
     notes: tuple[str, ...] = ()
+    passes: tuple[Pass, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The object that `ask --json` prints."""

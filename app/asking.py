@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from app.answers import Answer
 from app.prompt import Message
@@ -42,19 +43,23 @@ class AnswerOptions:
             raise SettingError(f"stop is {list(self.stop)!r}; give at most {MOST_STOPS} texts, none of them empty")
 
 
+AS_SET = AnswerOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """An answer to write: `state` holds the question and the passages that it is written from.
 
-    The model is told `messages`; where there are none, the passages, the turns before and the question. `cancelled` is
-    asked before every forward pass; `person` says whose earlier answers may help; `start` is when the question came, on
-    time.perf_counter's clock.
+    The model is told `messages`; where there are none, the passages, the turns before and the question. `folder` is
+    that of the index asked, if it is one of ours. `cancelled` is asked before every forward pass; `person` says whose
+    earlier answers may help; `start` is when the question came, on time.perf_counter's clock.
     """
 
     state: Answer
-    options: AnswerOptions = AnswerOptions()
+    options: AnswerOptions = AS_SET
     turns: Sequence[Turn] = ()
     messages: Sequence[Message] | None = None
+    folder: Path | None = None
     cancelled: Callable[[], bool] = never
     person: str | None = None
     start: float = field(default_factory=time.perf_counter)

@@ -5,16 +5,17 @@ Owns the models and the opened indexes. They load when first needed, once, and o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from app.answer_cache import AnswerCache
 from app.answers import Answer, Stats
-from app.asking import AnswerOptions, Task
+from app.asking import AS_SET, AnswerOptions, Task
 from app.kept_drafters import KeptDrafters, count_passages
 from app.library import Library, asked
 from app.loading import silent
@@ -35,7 +36,6 @@ from indexes.ngram_counts import NgramCounts
 from retrieval.conversation import Turn
 from retrieval.finder import Finder, Found
 
-AS_SET = AnswerOptions()
 ASK_EVERY_S = 0.05  # whether an answer that waits for the model is still wanted
 EVERYBODY = ""  # the namespace of shared answers; nobody's own
 REUSABLE = ("stop", "length")  # how an answer ends that later ones may copy from
@@ -156,14 +156,26 @@ class Engine(Library):
         earlier answers drafts may copy from and learn from, and who may copy from this one; None: nobody's.
         Raises QuotewrightError for a question or setting that cannot be used.
         """
+        yield from self._write(self.task(question, source, turns, options, cancelled, person))
+
+    def task(
+        self,
+        question: str,
+        source: Path | Finder,
+        turns: Sequence[Turn] = (),
+        options: AnswerOptions = AS_SET,
+        cancelled: Callable[[], bool] = never,
+        person: str | None = None,
+    ) -> Task:
+        """The answer to write, its passages found, as `ask` has it written."""
         start = time.perf_counter()
         question = asked(question)
         self._check(options)
         self.load()
         found = tuple(self.find(question, source, options.top_k, turns))
         stats = Stats(options.drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
-        task = Task(Answer(question, found, stats), options, turns, None, cancelled, person, start)
-        yield from self._write(task, source if isinstance(source, Path) else None)
+        folder = source if isinstance(source, Path) else None
+        return Task(Answer(question, found, stats), options, turns, None, folder, cancelled, person, start)
 
     def complete(
         self,
@@ -182,31 +194,34 @@ class Engine(Library):
         self._check(options)
         self.load()
         state = Answer(question, tuple(references), Stats(options.drafter or self.settings.drafter))
-        yield from self._write(Task(state, options, (), messages, cancelled, person, start), None)
+        yield from self._write(Task(state, options, (), messages, None, cancelled, person, start))
 
     def _check(self, options: AnswerOptions) -> None:
         if options.drafter is not None:
             check_drafter(options.drafter, Resources(datastore=self._datastore), self.settings.draft_model is not None)
 
-    def _write(self, task: Task, folder: Path | None) -> Iterator[Answer]:
-        """Have the answer written when its turn has come; one is written at a time."""
-        if not self._turn_comes(task.cancelled):
-            yield replace(task.state, finished="cancelled")
-            return
+    def _write(self, task: Task) -> Iterator[Answer]:
+        with self.turn_to_write(task.cancelled) as may_write:
+            if may_write:
+                yield from self.write(task)
+            else:
+                yield replace(task.state, finished="cancelled")
+
+    @contextlib.contextmanager
+    def turn_to_write(self, cancelled: Callable[[], bool]) -> Iterator[bool]:
+        """Wait until the model is free, and have it alone; False if the answer is cancelled before."""
+        while not self._writing.acquire(timeout=ASK_EVERY_S):
+            if cancelled():
+                yield False
+                return
         try:
-            yield from self._write_now(task, folder)
+            yield True
         finally:
             self._writing.release()
 
-    def _turn_comes(self, cancelled: Callable[[], bool]) -> bool:
-        """Wait until the model is free; False if the answer is cancelled before."""
-        while not self._writing.acquire(timeout=ASK_EVERY_S):
-            if cancelled():
-                return False
-        return True
-
-    def _write_now(self, task: Task, folder: Path | None) -> Iterator[Answer]:
-        state, person = task.state, task.person
+    def write(self, task: Task) -> Generator[Answer]:
+        """Write an answer, for whoever has the model now."""
+        state, person, folder = task.state, task.person, task.folder
         drafter, question = state.stats.drafter, state.question
         budget, guessing = self.node_budget(drafter), self._drafters.take(person, folder, drafter)
         namespace = self._namespace(person, folder) if task.messages is None else None

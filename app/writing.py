@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.answers import Answer
+from app.answers import Answer, Pass
 from app.asking import Task
 from app.ending import settle
 from app.prompt import Prompt, PromptWriter, fold
@@ -70,7 +70,8 @@ class AnswerWriter:
         request = DecodeRequest(draft, limit, self.stop_tokens, most, sampling, budget, cached)
         try:
             for event in decode(self.target, drafter, request, task.cancelled):
-                answer = text.after(_with_event(answer, event, task.start), self._decoded(tokens, event), task.start)
+                answer = _with_event(answer, event, draft.references, task.start)
+                answer = text.after(answer, self._decoded(tokens, event), task.start)
                 yield answer
                 if answer.finished:
                     return
@@ -109,10 +110,12 @@ class AnswerText:
         return replace(answer, text=text, spans=spans, stats=stats, finished=ended or answer.finished)
 
 
-def _with_event(answer: Answer, event: Event, start: float) -> Answer:
+def _with_event(answer: Answer, event: Event, copied_from: Sequence[Reference], start: float) -> Answer:
     """The answer with what an event says, its text apart."""
     if not isinstance(event, Finished):
-        return replace(answer, stats=answer.stats.after(event, time.perf_counter() - start))
+        names = tuple(_source_name(source, copied_from) for source in event.sources)
+        stats = answer.stats.after(event, time.perf_counter() - start)
+        return replace(answer, stats=stats, passes=(*answer.passes, Pass(len(event.tokens), names)))
     notes = (f"the drafter was switched off: {event.drafter_error}",) if event.drafter_error else ()
     return replace(answer, finished=event.reason, notes=answer.notes + notes)
 
@@ -133,6 +136,16 @@ def references(
         *(Reference(encode(text), "turn") for text in told),
         *(Reference(encode(text), "answer") for text in similar if text not in told),
     )
+
+
+def _source_name(source: int, copied_from: Sequence[Reference]) -> str:
+    """What people call the reference with this index. Passages stand first among them, best first."""
+    if not 0 <= source < len(copied_from):
+        return "elsewhere"
+    reference = copied_from[source]
+    if reference.kind == "document":
+        return f"passage {source + 1}" if reference.label else "messages"
+    return {"question": "question", "turn": "earlier answer", "answer": "similar answer"}[reference.kind]
 
 
 def _without_what_was_left_out(answer: Answer, prompt: Prompt) -> Answer:
