@@ -8,23 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 
+from app.answers import Pass
 from app.page.html import attribute, escape
 
 ITSELF = "the model itself"
-KNOWN = ("turn", "answer so far", "question", "answer", "index")  # sources beside passages that have a colour
+KNOWN = ("question", "messages", "earlier answer", "similar answer")  # sources beside passages that have a colour
 LEAST_BARS, LEAST_TOKENS = 24, 4  # so that a short answer's chart is not all bar
 WIDTH, GAP = 8, 2  # of a bar; the chart is stretched to where it stands
-
-
-class Step(Protocol):
-    """One forward pass: how many tokens it gave, and where each accepted draft token came from."""
-
-    @property
-    def tokens(self) -> int: ...  # noqa: D102
-    @property
-    def sources(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 def colour(source: str) -> str:
@@ -35,7 +26,7 @@ def colour(source: str) -> str:
     return f"qw-s-{KNOWN.index(source)}" if source in KNOWN else "qw-s-other"
 
 
-def chart_svg(steps: Sequence[Step]) -> str:
+def chart_svg(steps: Sequence[Pass]) -> str:
     """The bars; a pass that gave nothing leaves a gap."""
     highest = max([LEAST_TOKENS, *(step.tokens for step in steps)])
     width = max(LEAST_BARS, len(steps)) * (WIDTH + GAP)
@@ -47,7 +38,7 @@ def chart_svg(steps: Sequence[Step]) -> str:
     )
 
 
-def _bar(number: int, step: Step, highest: int) -> str:
+def _bar(number: int, step: Pass, highest: int) -> str:
     """One step's stack, a rectangle for each run of tokens of one source."""
     own = max(0, step.tokens - len(step.sources))
     runs: list[tuple[str, int]] = [(ITSELF, own)] if own else []
@@ -67,7 +58,7 @@ def _bar(number: int, step: Step, highest: int) -> str:
     return "".join(parts)
 
 
-def legend_html(steps: Sequence[Step]) -> str:
+def legend_html(steps: Sequence[Pass]) -> str:
     """What the colours mean, with how many tokens came from each source, the most first."""
     counts = Counter(source for step in steps for source in step.sources)
     own = sum(max(0, step.tokens - len(step.sources)) for step in steps)
