@@ -10,6 +10,7 @@ import typer
 
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
+from app.documents_cli import documents_cli
 from app.options import (
     DeviceOption,
     EncoderOption,
@@ -33,6 +34,7 @@ cli = typer.Typer(
 )
 cli.add_typer(datastore_cli, name="datastore")
 cli.add_typer(users_cli, name="users")
+cli.add_typer(documents_cli, name="documents")
 
 
 @cli.callback()

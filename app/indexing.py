@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from app.engine import Engine
 from indexes.errors import IndexStoreError, NothingToIndexError, SettingError
 from indexes.files import write_lock
 from indexes.passages import Document
 from indexes.store import check_name, known_excluded, known_roots
 from retrieval.indexing import Progress, Report, build_index, read_files
 from retrieval.python_docs import PYTHON_DOCS, python_docs
+
+if TYPE_CHECKING:
+    from app.engine import Engine
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -58,19 +62,20 @@ def index_files(
     with write_lock(folder):
         resolved = [path.resolve() for path in given]
         roots = list(dict.fromkeys([*(Path(root).resolve() for root in known_roots(folder)), *resolved]))
-        excluded = [file for file in known_excluded(folder) if Path(file) not in resolved]
+        named = {*resolved, *(path.absolute() for path in given)}
+        excluded = {file: None for file in known_excluded(folder) if Path(file) not in named}
         skipped: dict[str, str] = {}
         present = [root for root in roots if root.exists()]
         documents = read_files(present, skipped, progress, excluded, known)
         if not documents:
             raise NothingToIndexError(_reasons(skipped, excluded))
-        settings = engine.index_settings(list(map(str, roots)), excluded)
+        settings = replace(engine.index_settings(list(map(str, roots))), excluded=tuple(excluded))
         report = build_index(folder, settings, documents, engine.encoder, progress, rebuild)
-    report.skipped = skipped
+    report.skipped, report.excluded = skipped, sum(Path(file).exists() for file in excluded)
     return report
 
 
-def _reasons(skipped: Mapping[str, str], excluded: Sequence[str]) -> str:
+def _reasons(skipped: Mapping[str, str], excluded: Iterable[str]) -> str:
     lines = [f"{file}: {reason}" for file, reason in skipped.items()]
     lines += [f"{file}: was deleted from the index; give it by name to have it again" for file in excluded]
     return "\n  ".join(

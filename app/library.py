@@ -12,8 +12,9 @@ from pathlib import Path
 from app.loading import Loaded, silent
 from app.models import Say
 from app.profiles import LATE_INTERACTION, NO_RERANKER
+from app.remedies import again, saying_what_to_do
 from app.settings import Paths, Settings
-from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
+from indexes.errors import IndexStoreError, SettingError
 from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.conversation import Turn
@@ -44,25 +45,25 @@ class Library(Loaded):
 
         Raises IndexStoreError or DamagedIndexError with the command that makes it anew.
         """
-        remedy = f"build it with: python app.py index PATH... --name {folder.name}"
+        private = self.paths.uploads in folder.parents
         with self._loading:
-            try:
-                known = self._indexes.get(folder)
+            known = self._indexes.get(folder)
+            with saying_what_to_do(folder, private):
                 _, digest = current_generation(folder)
                 index = known if known and known.digest == digest else open_index(folder)
-            except DamagedIndexError as error:
-                again = f"rebuild it with: python app.py index --rebuild --name {folder.name}"
-                raise DamagedIndexError(f"{error}; {again}") from error
-            except IndexStoreError as error:
-                raise IndexStoreError(f"{error}; {remedy}") from error
             self._indexes[folder] = index
         if index.settings.encoder != self.profile.encoder:
+            choice = "" if private else f" --encoder {self.profile.encoder}"
             raise IndexStoreError(
                 f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
-                f"not {self.profile.encoder}; "
-                f"rebuild it with: python app.py index --rebuild --name {folder.name} --encoder {self.profile.encoder}"
+                f"not {self.profile.encoder}; {again(folder, private)}{choice}"
             )
         return index
+
+    def let_go(self, folder: Path) -> None:
+        """Keep an index that was removed no longer open."""
+        with self._loading:
+            self._indexes.pop(folder, None)
 
     def retriever(self, index: PassageIndex) -> Retriever:
         """A retriever over an opened index."""

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from app.answers import Answer
+from app.places import Place
 from app.spans import Span
 from retrieval.indexing import Progress as Report
 from retrieval.indexing import Report as IndexReport
@@ -84,6 +85,14 @@ def print_stream(answers: Iterable[Answer]) -> Answer | None:
     return answer
 
 
+def print_place(place: Place) -> None:
+    """A place in a document: what it is called, then the text with the place marked."""
+    out.print(Text(visible(place.citation), "bold"), soft_wrap=True)
+    shown = Text("…\n" if place.cut_before else "").append(visible(place.before))
+    shown.append(visible(place.marked), "black on yellow").append(visible(place.after))
+    out.print(shown.append("\n…" if place.cut_after else ""), soft_wrap=True)
+
+
 def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
     """What an indexing run did, and which files were skipped and why."""
     if as_json:
@@ -94,7 +103,8 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
         return
     out.print(
         f"{name}: {report.documents} documents, {report.passages} passages ({report.layout} vectors); "
-        f"{report.encoded} new or changed, {report.removed} removed.",
+        f"{report.encoded} new or changed, {report.removed} removed"
+        f"{f', {report.excluded} left out because you deleted them' if report.excluded else ''}.",
         soft_wrap=True,
     )
     print_skipped(report.skipped)

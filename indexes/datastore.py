@@ -88,7 +88,7 @@ def read_store(folder: Path) -> Opened:
 
 def _read(folder: Path, generation: Path, digest: str) -> Opened:
     try:
-        values = read_manifest(generation, digest, contents=False)
+        values = read_manifest(generation, digest, whole=())
         kind, layout = values["kind"], values["layout"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, IndexStoreError):

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +141,10 @@ def current_generation(folder: Path) -> tuple[Path, str]:
     return folder / match[1].decode(), match[2].decode()
 
 
-def read_manifest(generation: Path, digest: str, contents: bool = True) -> dict[str, Any]:
+def read_manifest(generation: Path, digest: str, whole: Container[str] | None = None) -> dict[str, Any]:
     """A generation's manifest, after comparing it and every file it names with their checksums.
 
-    Without `contents` only the sizes of the files are compared: for those too large to be read whole at opening.
+    If `whole` says which files are to be read, only the sizes of the others are compared: some are too large.
     Raises DamagedIndexError naming the file that is missing or changed, IndexStoreError for another format.
     """
     _compare(generation / MANIFEST, digest)
@@ -152,7 +152,7 @@ def read_manifest(generation: Path, digest: str, contents: bool = True) -> dict[
     if manifest["format"] != FORMAT:
         raise IndexStoreError(f"{generation} has format {manifest['format']}; this version reads format {FORMAT}")
     for name, expected in manifest["files"].items():
-        if contents:
+        if whole is None or name in whole:
             _compare(generation / name, expected)
         else:
             _compare_size(generation / name, manifest["sizes"][name])

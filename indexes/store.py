@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from indexes.postings import Postings, build_postings
 from indexes.token_vectors import Quantised, TokenVectors, TokenVectorsWriter
 from indexes.vectors import VectorIndex, Vectors, build_vector_index
 
+T = TypeVar("T")
 PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS, ROOTS, EXCLUDED = (
     "passages.sqlite",
     "vectors.faiss",
@@ -180,14 +181,31 @@ def _known(folder: Path, name: str, key: str) -> list[str]:
 
 def open_index(folder: Path) -> PassageIndex:
     """Open the current generation. Raises IndexStoreError, DamagedIndexError: the latter names the file."""
+    return _of_current(folder, lambda generation, digest: _open(folder.name, generation, digest))
+
+
+def open_passages(folder: Path) -> PassageStore:
+    """Open only the documents and passages of the current generation, without reading the rest of it.
+
+    Raises as `open_index` does, for the files that it reads.
+    """
+    return _of_current(folder, _open_passages)
+
+
+def _of_current(folder: Path, open_: Callable[[Path, str], T]) -> T:
     current = current_generation(folder)
     try:
-        return _open(folder.name, *current)
+        return open_(*current)
     except (DamagedIndexError, OSError, RuntimeError, sqlite3.Error):
         replaced = current_generation(folder)  # a writer may have replaced the generation that was being opened
         if replaced == current:
             raise
-        return _open(folder.name, *replaced)
+        return open_(*replaced)
+
+
+def _open_passages(generation: Path, digest: str) -> PassageStore:
+    read_manifest(generation, digest, whole=(PASSAGES,))
+    return PassageStore(generation / PASSAGES)
 
 
 def _open(name: str, generation: Path, digest: str) -> PassageIndex:

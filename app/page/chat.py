@@ -66,7 +66,9 @@ class Chat:
             yield {self._parts.question: ""}
             yield from self._ask(question, chat, editing or None, source, token, request)
 
-    def example(self, chat: str, source: str, token: str, request: gr.Request, event: gr.EventData) -> Iterator[Changes]:
+    def example(
+        self, chat: str, source: str, token: str, request: gr.Request, event: gr.EventData
+    ) -> Iterator[Changes]:
         """Answer an example that was clicked."""
         if question := text(event, "text").strip():
             yield from self._ask(question, chat, None, source, token, request)
@@ -92,7 +94,14 @@ class Chat:
         self._people.stop(request, CHAT)
 
     def _ask(
-        self, question: str, chat: str, cut: int | None, source: str, token: str, request: gr.Request, anew: bool = False
+        self,
+        question: str,
+        chat: str,
+        cut: int | None,
+        source: str,
+        token: str,
+        request: gr.Request,
+        anew: bool = False,
     ) -> Iterator[Changes]:
         person = self._people.person(request, token)
         chosen = answer_options(self._engine, self._kept.preferences(person))
@@ -168,5 +177,3 @@ class Chat:
             parts.send: gr.update(visible=True),
             parts.stop: gr.update(visible=False),
         }
-
-

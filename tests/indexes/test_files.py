@@ -18,10 +18,10 @@ from retrieval.indexing import build_index
 from tests.hash_encoder import HashEncoder
 from tests.indexes.small import SETTINGS, build, document, no_progress
 
-DATA_FILES = ["passages.sqlite", "vectors.faiss", "embeddings.npy", "tokens.i8", "tokens.offsets.npy", "roots.json"]
+DATA_FILES = ["passages.sqlite", "vectors.faiss", "embeddings.npy", "tokens.i8", "tokens.offsets.npy"]
 POSTINGS_FILES = ["data", "indices", "indptr"]
 FILES = [MANIFEST, *DATA_FILES, *(f"postings/{name}.csc.index.npy" for name in POSTINGS_FILES)]
-FILES += ["postings/params.index.json", "postings/vocab.index.json"]
+FILES += ["roots.json", "excluded.json", "postings/params.index.json", "postings/vocab.index.json"]
 
 
 def generation_of(folder: Path) -> Path:
