@@ -142,9 +142,12 @@ def chat(
         str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
+    auth: Annotated[
+        bool | None, typer.Option("--auth/--no-auth", help="Let in only who was added with `users add`.")
+    ] = None,
 ) -> None:
     """Serve the chat page."""
-    engine = make_engine(**flags)
+    engine = make_engine(**flags, auth=auth)
     from app.indexing import build_python_docs
     from app.page.serving import serve
     from app.terminal import progress_bars

@@ -128,7 +128,7 @@ class Conversations:
         with self._open() as database:
             entry = self._entry(database, person, conversation)
             lines = database.execute(query, (conversation,)).fetchall()
-        return Conversation(entry, tuple(StoredTurn(*line[:3], _answer(line[3])) for line in lines))
+        return Conversation(entry, tuple(_turn(line) for line in lines))
 
     def _entry(self, database: sqlite3.Connection, person: str, conversation: str) -> Entry:
         query = "SELECT id, title, source, changed FROM conversations WHERE id = ? AND person = ?"
@@ -175,7 +175,7 @@ class Conversations:
             line = database.execute(query, (turn, person)).fetchone()
         if line is None:
             raise ConversationError("this answer is not there any more; choose another")
-        return StoredTurn(*line[:3], _answer(line[3]))
+        return _turn(line)
 
     def answer(self, person: str, turn: int, answer: Answer) -> None:
         """Keep a turn's answer; if the turn was cut away or deleted meanwhile, nothing is kept."""
@@ -194,6 +194,11 @@ class Conversations:
         """Keep what the person has chosen."""
         with self._open() as database:
             database.execute("INSERT OR REPLACE INTO preferences VALUES (?, ?)", (person, json.dumps(chosen)))
+
+
+def _turn(line: tuple[int, str, str, str | None]) -> StoredTurn:
+    number, source, question, stored = line
+    return StoredTurn(number, source, question, _answer(stored))
 
 
 def _answer(stored: str | None) -> Answer | None:

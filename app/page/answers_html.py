@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from app.answers import Answer, Stats
 from app.conversations import StoredTurn
-from app.page.html import attribute, button, error_html, escape, hint_html
+from app.page.html import attribute, button, error_html, escape, hint_html, unwrapped
 from app.page.markdown import answer_markdown
 from app.spans import Span
 
 COLOURS = 6
+NOT_KEPT = 0  # no turn has this id
 
 NOTHING_YET = hint_html(
     "The passages that an answer was written from appear here. Words that the answer copied are marked in them."
@@ -55,8 +56,11 @@ def _acts_html(turn: StoredTurn, last: bool) -> str:
     return f'<div class="qw-acts">{"".join(acts)}</div>' if acts else ""
 
 
-def answer_html(answer: Answer, turn: int) -> str:
-    """An answer: copied spans marked in their passage's colour, notes, and one line of figures."""
+def answer_html(answer: Answer, turn: int = NOT_KEPT) -> str:
+    """An answer: copied spans marked in their passage's colour, notes, and one line of figures.
+
+    The spans of one that is not kept lead nowhere.
+    """
     ranks = {found.passage.id: rank for rank, found in enumerate(answer.passages, start=1)}
     parts, position = [], 0
     for number, span in enumerate(answer.spans):
@@ -74,10 +78,11 @@ def answer_html(answer: Answer, turn: int) -> str:
 
 def _span_html(answer: Answer, span: Span, rank: int, turn: int, number: int) -> str:
     passage = answer.passages[rank - 1].passage
-    title = attribute(f"stands in passage {rank}, {passage.source}: show it there")
+    title = attribute(f"stands in passage {rank}, {passage.source}")
+    acts = f'role="button" tabindex="0" data-do="place" data-turn="{turn}" data-span="{number}"' if turn else ""
     return (
-        f'<mark class="qw-span qw-c{rank % COLOURS}" role="button" tabindex="0" data-do="place" data-turn="{turn}" '
-        f'data-span="{number}" data-rank="{rank}" title="{title}">{escape(answer.text[span.start : span.end])}</mark>'
+        f'<mark class="qw-span qw-c{rank % COLOURS}" data-rank="{rank}" title="{title}" {acts}>'
+        f"{escape(answer.text[span.start : span.end])}</mark>"
     )
 
 
@@ -107,7 +112,7 @@ def _card_html(answer: Answer, turn: int, rank: int) -> str:
         f'<article class="qw-passage qw-b{rank % COLOURS}" id="qw-t{turn}-p{rank}">'
         f"<header><b>{rank}</b> <bdi>{escape(passage.source + page)}</bdi>"
         f"{button('In the document', 'place', name, turn=turn, passage=rank)}</header>"
-        f'<div class="qw-text" dir="auto">{marked_html(passage.text, copied, rank)}</div></article>'
+        f'<div class="qw-text" dir="auto">{marked_html(unwrapped(passage.text), copied, rank)}</div></article>'
     )
 
 

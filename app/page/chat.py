@@ -141,7 +141,7 @@ class Chat:
                     shown = now
                     live = replace(asked.turn, answer=state)
                     yield {self._parts.live: turn_html(live, last=False, busy=BUSY)}
-                if state.spans and now - told >= PANEL_EVERY_S or not told:
+                if (state.spans and now - told >= PANEL_EVERY_S) or not told:
                     told = now
                     yield {self._parts.panel: passages_html([*asked.earlier, replace(asked.turn, answer=state)])}
         except QuotewrightError as problem:
@@ -171,7 +171,7 @@ class Chat:
         parts = self._parts
         turns = [*asked.earlier, replace(asked.turn, answer=state)]
         return {
-            parts.log: log_html(turns, asked.turn.source, error),
+            parts.log: log_html(turns, error),
             parts.live: "",
             parts.panel: passages_html(turns),
             parts.send: gr.update(visible=True),

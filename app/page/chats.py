@@ -10,7 +10,7 @@ from app.conversations import Conversation, Conversations
 from app.engine import Engine
 from app.page.answers_html import NOTHING_YET, passages_html
 from app.page.chat import CHAT
-from app.page.chats_html import chats_html, log_html
+from app.page.chats_html import chats_html, log_html, welcome_html
 from app.page.downloads import text_download
 from app.page.markdown import conversation_markdown
 from app.page.parts import Changes, Parts, text
@@ -60,13 +60,20 @@ class Chats:
         stem = re.sub(r"[^\w -]+", "", conversation.entry.title).strip() or "conversation"
         return {self._parts.carrier: text_download(f"{stem}.md", conversation_markdown(conversation))}
 
+    def choose(self, chat: str, source: str) -> Changes:
+        """Something else is asked from now on; a page without questions says what."""
+        return {} if chat else {self._parts.log: self._welcome(str(source))}
+
+    def _welcome(self, source: str) -> str:
+        return welcome_html(source, self._engine.profile.note)
+
     def _empty(self, person: str, source: str) -> Changes:
         parts = self._parts
         return {
             **self._ready(),
             parts.chat: "",
             parts.chats: chats_html(self._kept.entries(person), ""),
-            parts.log: log_html([], source),
+            parts.log: self._welcome(source),
             parts.panel: NOTHING_YET,
         }
 
@@ -77,7 +84,7 @@ class Chats:
             **self._ready(),
             parts.chat: entry.id,
             parts.chats: chats_html(self._kept.entries(person), entry.id),
-            parts.log: log_html(conversation.turns, source),
+            parts.log: log_html(conversation.turns) if conversation.turns else self._welcome(source),
             parts.panel: passages_html(conversation.turns),
             parts.source: gr.update(value=source),
         }

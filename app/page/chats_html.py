@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from app.conversations import Entry, StoredTurn
 from app.page.answers_html import turn_html
 from app.page.html import attribute, button, escape, hint_html
+from app.page.sources import UPLOADS
 from retrieval.python_docs import PYTHON_DOCS
 
 NO_CHATS = hint_html("Your conversations will be listed here.")
@@ -41,25 +42,22 @@ def _chat_html(entry: Entry, opened: bool) -> str:
     )
 
 
-def log_html(turns: Sequence[StoredTurn], source: str, error: str = "") -> str:
-    """A conversation's turns; `error` is what went wrong with the last one. Without turns, what to do."""
-    *earlier, last = turns or [None]
-    if last is None:
-        return welcome_html(source)
-    return "".join(turn_html(turn, last=False) for turn in earlier if turn) + turn_html(last, last=True, error=error)
+def log_html(turns: Sequence[StoredTurn], error: str = "") -> str:
+    """A conversation's turns, of which there is one at least; `error` is what went wrong with the last one."""
+    shown = [turn_html(turn, last=False) for turn in turns[:-1]]
+    return "".join([*shown, turn_html(turns[-1], last=True, error=error)])
 
 
-def welcome_html(source: str) -> str:
-    """What to do here, what the colours mean, and examples if the built-in corpus is asked."""
+def welcome_html(source: str, note: str) -> str:
+    """What to do here, what the colours mean, examples for the built-in corpus, and a note about the model."""
     examples = "".join(button(question, "example", text=question) for question in EXAMPLES)
-    asked = {True: "the documents in this index", False: "your own documents"}[not source.startswith(":")]
     tried = f'<p>For example:</p><div class="qw-examples">{examples}</div>' if source == PYTHON_DOCS else ""
-    what = "Python's language reference" if source == PYTHON_DOCS else asked
+    what = {PYTHON_DOCS: "Python's language reference", UPLOADS: "your own documents"}.get(source, source)
     return (
         '<div class="qw-welcome"><h2>Ask your documents</h2>'
-        f"<p>You are asking <b>{escape(what)}</b>. Choose others below the question box, or add your own under "
+        f"<p>You are asking <b>{escape(what)}</b>. Choose others under the question box, or add your own under "
         "<b>Documents</b>; only you can see them.</p>"
         '<p>Words <mark class="qw-c1">in colour</mark> stand in a <mark class="qw-c2">passage</mark> of that colour, '
         "word for word: click them to see them in their document. Words without a colour are the model’s own.</p>"
-        f"{tried}</div>"
+        f'{tried}<div class="qw-note">{escape(note)}</div></div>'
     )

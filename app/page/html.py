@@ -6,7 +6,10 @@ a numeric entity, so that neither HTML nor Markdown nor a template can find anyt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+_WRAPPED = re.compile(r"^\S.{49,}\n(?=[\w\"'“‘(*])", re.MULTILINE)
 
 
 def escape(text: str) -> str:
@@ -25,6 +28,11 @@ def _entity(character: str) -> str:
     if character == "\n":
         return "<br>"
     return f"&#{ord(character)};" if character.isprintable() or ord(character) > 127 else "&#65533;"
+
+
+def unwrapped(text: str) -> str:
+    """The text with spaces for the line breaks of lines that were cut at a width; no character moves."""
+    return _WRAPPED.sub(lambda found: f"{found[0][:-1]} ", text)
 
 
 def button(label: str, do: str, name: str = "", **data: object) -> str:

@@ -1,202 +1,196 @@
-"""The chat page (Gradio): ask, watch the answer and its copied spans appear, stop, upload.
+"""The page's components: conversations on the left, the open one in the middle, documents and settings on the right.
 
-Knows Gradio and the engine; what it shows is made in app.html. Conversations live in the session's own
-state on the server, so two browsers never see each other's.
+Says what stands where and what it is called; `app.page.events` says what happens.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app import uploads
-from app.answers import Answer
 from app.engine import Engine
-from app.page import html
-from indexes.errors import IndexStoreError, QuotewrightError
-from indexes.files import current_generation
-from indexes.store import check_name, names
-from retrieval.conversation import Turn
+from app.page.answers_html import NOTHING_YET
+from app.page.chats_html import NO_CHATS, welcome_html
+from app.page.documents_html import NO_PLACE
+from app.page.events import connect
+from app.page.parts import Parts
+from app.page.preferences import MOST, defaults, drafters
+from app.page.race_html import RACE_HINT
 from retrieval.documents import PARSERS
-from retrieval.python_docs import PYTHON_DOCS
 
-UPLOADS = ":uploads"  # cannot be the name of an index
-EXAMPLES = [
-    "What is a lambda expression?",
-    "What does the with statement do?",
-    "When is the else clause of a try statement executed?",
-]
-Message = dict[str, str]
-
-
-class ChatPage:
-    """The page's event handlers; holds the engine and a cancel flag per session."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._cancels: dict[str, threading.Event] = {}
-
-    def folder(self, index: str, token: str) -> Path:
-        """The folder of an index that this browser may ask. Raises SettingError."""
-        if index == UPLOADS:
-            return uploads.private_index(self._engine, token)
-        return self._engine.paths.indexes / check_name(str(index))
-
-    def answer(
-        self, question: str, conversation: list[Answer], index: str, token: str, request: gr.Request
-    ) -> Iterator[tuple[Any, ...]]:
-        """Answer a question, yielding (chat messages, passages, conversation, question box, send, stop)."""
-        question = (question or "").strip()
-        if not question:
-            yield (*self._view(conversation), gr.skip(), *_buttons(busy=False))
-            return
-        person = str(request.session_hash)
-        cancel = self._cancels[person] = threading.Event()
-        turns = [Turn(answer.question, answer.text) for answer in conversation if answer.text]
-        yield (*self._view(conversation, asked=question), "", *_buttons(busy=True))
-        now = conversation
-        try:
-            folder = self.folder(index, token)
-            for state in self._engine.ask(question, folder, turns, cancelled=cancel.is_set, person=person):
-                now = [*conversation, state]
-                yield (*self._view(now), gr.skip(), *_buttons(busy=True))
-            yield (*self._view(now), gr.skip(), *_buttons(busy=False))
-        except QuotewrightError as error:
-            chat, panel, _ = self._view(conversation, asked=question, error=str(error))
-            yield chat, panel, conversation, gr.skip(), *_buttons(busy=False)
-        finally:
-            cancel.set()
-
-    def _view(
-        self, conversation: list[Answer], asked: str = "", error: str = ""
-    ) -> tuple[list[Message], str, list[Answer]]:
-        messages: list[Message] = []
-        for turn, answer in enumerate(conversation):
-            messages.append({"role": "user", "content": html.question_html(answer.question)})
-            messages.append({"role": "assistant", "content": html.answer_html(answer, turn)})
-        if asked:
-            messages.append({"role": "user", "content": html.question_html(asked)})
-        if error:
-            messages.append({"role": "assistant", "content": html.error_html(error)})
-        return messages, html.passages_html(conversation), conversation
-
-    def stop(self, request: gr.Request) -> None:
-        """Stop this session's answer: the model runs at most one more forward pass."""
-        if cancel := self._cancels.get(str(request.session_hash)):
-            cancel.set()
-
-    def leave(self, request: gr.Request) -> None:
-        """The browser has gone: stop, and forget the session."""
-        self.stop(request)
-        self._cancels.pop(str(request.session_hash), None)
-        self._engine.forget(str(request.session_hash))
-
-    def clear(self) -> tuple[Any, ...]:
-        """A new conversation."""
-        return self._view([])
-
-    def arrive(self, token: str) -> tuple[str, Any]:
-        """Give a new browser its token, and list the indexes that it may ask."""
-        token = token if uploads.is_token(token) else uploads.new_token()
-        return token, gr.update(choices=self._choices(token))
-
-    def _choices(self, token: str) -> list[tuple[str, str]]:
-        choices = [(name, name) for name in names(self._engine.paths.indexes)]
-        try:
-            current_generation(uploads.private_index(self._engine, token))
-        except IndexStoreError:
-            return choices
-        return [*choices, ("My uploads (only in this browser)", UPLOADS)]
-
-    def upload(self, files: list[str], token: str, progress: gr.Progress = gr.Progress()) -> tuple[str, Any]:  # noqa: B008
-        """Index uploaded files privately and choose that index."""
-
-        def show(what: str, done: int, total: int) -> None:
-            progress((done, total), desc=what)
-
-        try:
-            report = uploads.add_uploads(self._engine, token, [Path(file) for file in files or []], show)
-        except QuotewrightError as error:
-            return html.report_html(str(error), {}), gr.skip()
-        summary = f"{report.documents} documents, {report.passages} passages; {report.encoded} new or changed."
-        choice = gr.update(choices=self._choices(token), value=UPLOADS)
-        return html.report_html(summary, report.skipped), choice
-
-
-def _buttons(busy: bool) -> tuple[Any, Any]:
-    return gr.update(visible=not busy), gr.update(visible=busy)
+TURN_ACTS = ("place", "ask_again", "edit_question", "example")
+CHAT_ACTS = ("open_chat", "rename_chat", "delete_chat", "export_chat")
+RECEIVE = "watch('value', () => { if (props.value) quotewright.receive(props.value); });"
 
 
 def build_page(engine: Engine) -> Any:
     """The page's components and how they hang together."""
-    page = ChatPage(engine)
-    with gr.Blocks(title="Quotewright", fill_width=True, analytics_enabled=False) as blocks:
-        conversation = gr.State([])
-        token = gr.BrowserState("", storage_key="quotewright", secret="quotewright")
-        gr.Markdown("# Quotewright\nAsks your documents. Coloured words stand in the passages beside; click them.")
-        if engine.profile.note:
-            gr.HTML(f'<div class="qw-note">{html.escape(engine.profile.note)}</div>')
-        with gr.Row():
-            with gr.Column(scale=3):
-                chatbot = gr.Chatbot(
-                    show_label=False,
-                    height="60vh",
-                    buttons=[],
-                    feedback_options=None,
-                    latex_delimiters=[],
-                    elem_id="qw-chat",
-                )
-                with gr.Row():
-                    question = gr.Textbox(
-                        show_label=False,
-                        placeholder="Ask a question",
-                        scale=5,
-                        lines=1,
-                        max_lines=6,
-                        elem_id="qw-question",
-                    )
-                    send = gr.Button("Ask", variant="primary", scale=1, elem_id="qw-send")
-                    stop = gr.Button("Stop", variant="stop", scale=1, visible=False, elem_id="qw-stop")
-                gr.Examples(EXAMPLES, question, label="For example", elem_id="qw-examples")
-            with gr.Column(scale=2):
-                with gr.Row():
-                    index = gr.Dropdown(
-                        [PYTHON_DOCS], value=engine.settings.index, label="Index", scale=3, elem_id="qw-index"
-                    )
-                    new = gr.Button("New chat", scale=1, elem_id="qw-new")
-                upload = gr.UploadButton(
-                    "Upload files (only for you)", file_count="multiple", file_types=sorted(PARSERS), size="sm",
-                    elem_id="qw-upload",
-                )  # fmt: skip
-                report = gr.HTML(elem_id="qw-report")
-                panel = gr.HTML(html.NOTHING_YET, elem_id="qw-panel")
-        asking: dict[str, Any] = {
-            "fn": page.answer,
-            "inputs": [question, conversation, index, token],
-            "outputs": [chatbot, panel, conversation, question, send, stop],
-            "concurrency_id": "model",
-            "concurrency_limit": 1,
-            "show_progress": "hidden",
-            "api_visibility": "private",
+    with gr.Blocks(
+        title="Quotewright", fill_width=True, analytics_enabled=False, delete_cache=(3600, 3600), elem_id="qw"
+    ) as blocks:
+        parts: dict[str, Any] = {
+            "token": gr.BrowserState("", storage_key="quotewright", secret="quotewright"),
+            "chat": gr.State(""),
+            "editing": gr.State(0),
+            "carrier": gr.HTML(None, html_template="", js_on_load=RECEIVE, elem_id="qw-carrier", visible="hidden"),
         }
-        send.click(**asking)
-        question.submit(**asking)
-        quiet: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-        stop.click(page.stop, **quiet)
-        new.click(page.stop, **quiet).then(page.clear, None, [chatbot, panel, conversation], **quiet)
-        chatbot.clear(page.clear, None, [chatbot, panel, conversation], **quiet)
-        upload.upload(
-            page.upload,
-            [upload, token],
-            [report, index],
-            concurrency_id="model",
-            concurrency_limit=1,
-            api_visibility="private",
-        )
-        blocks.load(page.arrive, token, [token, index], api_visibility="private", show_progress="hidden")
-        blocks.unload(page.leave)
+        gr.HTML(_top_html(engine.settings.auth), elem_id="qw-top", js_on_load="quotewright.drawers(element);")
+        with gr.Row(elem_id="qw-body"):
+            with gr.Column(elem_id="qw-left", min_width=0):
+                parts |= _chats()
+            with gr.Column(elem_id="qw-middle", min_width=0), gr.Tabs(elem_id="qw-views"):
+                with gr.Tab("Chat", id="chat"):
+                    parts |= _conversation(engine)
+                with gr.Tab("Race", id="race"):
+                    parts |= _race()
+            with gr.Column(elem_id="qw-right", min_width=0), gr.Tabs(elem_id="qw-tabs") as tabs:
+                parts |= {"tabs": tabs} | _beside(engine)
+        connect(engine, Parts(**parts), blocks)
     return blocks
+
+
+def acting(value: str, acts: tuple[str, ...], elem_id: str) -> gr.HTML:
+    """Markup of ours whose buttons trigger events of these names."""
+    names = ", ".join(f'"{act}"' for act in acts)
+    return gr.HTML(
+        value,
+        js_on_load=f"quotewright.wire(element, trigger, [{names}]);",
+        elem_id=elem_id,
+        apply_default_css=False,
+    )
+
+
+def _top_html(auth: bool) -> str:
+    out = '<a class="qw-out" href="logout">Log out</a>' if auth else ""
+    return (
+        '<button type="button" class="qw-toggle" data-drawer="left" aria-label="Show or hide conversations">☰</button>'
+        f"<h1>Quotewright</h1><span>answers from your documents, with every copied word in its place</span>{out}"
+        '<button type="button" class="qw-toggle" data-drawer="right" '
+        'aria-label="Show or hide passages, documents and settings">☷</button>'
+    )
+
+
+def _chats() -> dict[str, Any]:
+    return {
+        "new": gr.Button("New chat (Alt+N)", elem_id="qw-new", size="sm"),
+        "chats": acting(NO_CHATS, CHAT_ACTS, "qw-chats"),
+    }
+
+
+def _conversation(engine: Engine) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    parts["notice"] = gr.HTML("", elem_id="qw-notice")
+    with gr.Column(elem_id="qw-chat", min_width=0):
+        parts["log"] = acting(welcome_html(engine.settings.index, engine.profile.note), TURN_ACTS, "qw-log")
+        parts["live"] = acting("", TURN_ACTS, "qw-live")
+    with gr.Row(visible=False, elem_id="qw-edit") as parts["edit_row"]:
+        gr.HTML("Editing an earlier question: it and what follows will be replaced.")
+        parts["cancel_edit"] = gr.Button("Leave it", size="sm", elem_id="qw-cancel-edit", min_width=90, scale=0)
+    with gr.Row(elem_id="qw-ask"):
+        parts["question"] = gr.Textbox(
+            label="Question",
+            show_label=False,
+            placeholder="Ask a question (Enter sends, Shift+Enter is a new line)",
+            lines=1,
+            max_lines=6,
+            elem_id="qw-question",
+            autofocus=True,
+            scale=1,
+            min_width=0,
+        )
+        parts["send"] = gr.Button("Ask", variant="primary", elem_id="qw-send", min_width=70, scale=0)
+        parts["stop"] = gr.Button("Stop", variant="stop", elem_id="qw-stop", min_width=70, scale=0, visible=False)
+    with gr.Row(elem_id="qw-asked"):
+        gr.HTML("Asking")
+        parts["source"] = gr.Dropdown(
+            [engine.settings.index],
+            value=engine.settings.index,
+            label="Which documents are asked",
+            show_label=False,
+            container=False,
+            elem_id="qw-index",
+        )
+    return parts
+
+
+def _race() -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    with gr.Row(elem_id="qw-race-ask"):
+        parts["race_question"] = gr.Textbox(
+            label="Question for both",
+            show_label=False,
+            placeholder="A question for both",
+            elem_id="qw-race-question",
+            scale=1,
+            min_width=0,
+        )
+        parts["race_start"] = gr.Button("Race", variant="primary", elem_id="qw-race-start", min_width=70, scale=0)
+        parts["race_stop"] = gr.Button(
+            "Stop", variant="stop", elem_id="qw-race-stop", min_width=70, scale=0, visible=False
+        )
+    parts["race_view"] = gr.HTML(RACE_HINT, elem_id="qw-race", apply_default_css=False)
+    return parts
+
+
+def _beside(engine: Engine) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    with gr.Tab("Passages", id="passages"):
+        parts["panel"] = acting(NOTHING_YET, TURN_ACTS, "qw-panel")
+    with gr.Tab("Source", id="source"):
+        parts["place"] = acting(NO_PLACE, ("original",), "qw-place")
+    with gr.Tab("Documents", id="documents"):
+        parts["upload"] = gr.UploadButton(
+            "Upload files (only for you)",
+            file_count="multiple",
+            file_types=sorted(PARSERS),
+            size="sm",
+            elem_id="qw-upload",
+        )
+        parts["reindex"] = gr.Button("Index my documents again", size="sm", elem_id="qw-reindex")
+        parts["report"] = gr.HTML(elem_id="qw-report")
+        parts["documents"] = acting("", ("original", "delete_document"), "qw-documents")
+    with gr.Tab("Settings", id="settings"):
+        parts |= _settings(engine)
+    return parts
+
+
+def _settings(engine: Engine) -> dict[str, Any]:
+    usual = defaults(engine)
+    gr.HTML(
+        "These are for your questions only. Drafter and budget never change a word of an answer, only how fast it comes."
+    )
+    return {
+        "drafter": gr.Dropdown(
+            drafters(engine),
+            value=usual.drafter,
+            label="Drafter: how the next words are guessed",
+            info="A guess is checked by the model; a wrong one costs a little time and changes nothing.",
+            elem_id="qw-drafter",
+        ),
+        "budget": gr.Slider(
+            0, max(MOST["budget"], usual.budget), usual.budget, step=1,
+            label="Budget: most guessed words checked at once",
+            info="More can be faster where answers quote much. 0 guesses nothing.",
+            elem_id="qw-budget",
+        ),
+        "top_k": gr.Slider(
+            1, max(MOST["top_k"], usual.top_k), usual.top_k, step=1,
+            label="Passages that the model reads",
+            info="More of them may hold the answer, take longer to read, and confuse a small model.",
+            elem_id="qw-top-k",
+        ),
+        "temperature": gr.Slider(
+            0, MOST["temperature"], usual.temperature, step=0.05,
+            label="Temperature: how much chance there is in the choice of words",
+            info="0 always takes the likeliest word, and gives the same answer each time.",
+            elem_id="qw-temperature",
+        ),
+        "length": gr.Slider(
+            1, max(MOST["length"], usual.length), usual.length, step=1,
+            label="Longest answer, in tokens",
+            info="A token is a short word or a part of a word.",
+            elem_id="qw-length",
+        ),
+        "reset": gr.Button("As it was", size="sm", elem_id="qw-reset"),
+    }  # fmt: skip

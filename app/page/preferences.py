@@ -10,14 +10,14 @@ from app.asking import AnswerOptions
 from app.engine import Engine
 
 DRAFTERS = {
-    "blend": "blend: everything at once, the best for most (recommended)",
-    "trie": "trie: copies runs of words from the passages",
-    "suffix": "suffix: copies from the passages and from the answer itself",
-    "prompt-lookup": "prompt-lookup: copies the next words after the last match",
-    "llma": "llma: copies long runs after a match of two words",
-    "token-recycling": "token-recycling: remembers which words followed which",
-    "lookahead": "lookahead: guesses several words ahead by the model itself",
-    "plain": "plain: no guessing, one word at a time",
+    "blend": "blend: the best for most",
+    "trie": "trie: copies from the passages",
+    "suffix": "suffix: copies from passages and answer",
+    "prompt-lookup": "prompt-lookup: copies after the last match",
+    "llma": "llma: copies long runs",
+    "token-recycling": "token-recycling: what followed before",
+    "lookahead": "lookahead: the model's own guesses",
+    "plain": "plain: one word at a time",
 }
 MOST = {"budget": 64, "temperature": 1.5, "top_k": 10, "length": 512}  # of what the sliders offer
 

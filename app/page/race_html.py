@@ -14,7 +14,6 @@ RACE_HINT = hint_html(
     "Ask something: it is answered twice at the same time, once word by word by the model alone, once with words "
     "copied from the passages. The text is the same; watch the clocks."
 )
-RACE_TURN = 0  # no turn of a conversation has this id
 STOPPED = ("cancelled", None)
 
 
@@ -24,6 +23,7 @@ def race_html(state: RaceState) -> str:
     passes = state.drafted.answer.passes
     chart = (
         '<section class="qw-steps"><h3>Accepted tokens per step, drafted</h3>'
+        '<p class="qw-clock">A bar is one step of the model; it is as high as the step gave tokens. Plain is always 1.</p>'
         f"{chart_svg(passes)}{legend_html(passes)}</section>"
     )
     return f'<div class="qw-lanes">{lanes}</div>{_verdict_html(state)}{chart if passes else ""}'
@@ -34,8 +34,7 @@ def _lane_html(name: str, lane: Lane) -> str:
     done = " · done" if lane.answer.finished else ""
     clock = escape(f"{lane.elapsed_s:.1f} s · {tokens} tokens{done}")
     return (
-        f'<section class="qw-lane"><h3>{name}</h3><p class="qw-clock">{clock}</p>'
-        f"{answer_html(lane.answer, RACE_TURN)}</section>"
+        f'<section class="qw-lane"><h3>{name}</h3><p class="qw-clock">{clock}</p>{answer_html(lane.answer)}</section>'
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import gradio as gr
 from app.engine import Engine
 from app.page.layout import build_page
 from app.terminal import say
+from app.users import Users
 from indexes.errors import SettingError
 
 HERE = Path(__file__).parent
@@ -28,6 +31,7 @@ def page_arguments(engine: Engine) -> dict[str, Any]:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     fonts = ["system-ui", "sans-serif"]
     return {
+        "auth": _login(engine) if engine.settings.auth else None,
         "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
         "css_paths": HERE / "page.css",
         "head": f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>",
@@ -36,6 +40,18 @@ def page_arguments(engine: Engine) -> dict[str, Any]:
         "run_history": False,  # it would keep questions and answers in the browser
         "ssr_mode": False,
     }
+
+
+def _login(engine: Engine) -> Callable[[str, str], Awaitable[bool]]:
+    """What tells Gradio whether a name and a password go together. Raises SettingError if nobody could log in."""
+    users = Users(engine.paths.users)
+    if not users.names():
+        raise SettingError("nobody could log in: add a user with `python app.py users add NAME`, or leave out --auth")
+
+    async def check(name: str, password: str) -> bool:
+        return await asyncio.to_thread(users.check, name, password)  # hashing takes its time on purpose
+
+    return check
 
 
 def serve(engine: Engine, host: str, port: int) -> None:
