@@ -33,7 +33,8 @@ def chart_svg(steps: Sequence[Pass]) -> str:
     bars = "".join(_bar(number, step, highest) for number, step in enumerate(steps))
     said = attribute(f"Accepted tokens per step: {len(steps)} steps, at most {highest} tokens in one")
     return (
-        f'<div class="qw-most">{highest}</div><svg class="qw-chart" role="img" aria-label="{said}" viewBox="0 0 {width} {highest}" '
+        f'<div class="qw-most">{highest}</div>'
+        f'<svg class="qw-chart" role="img" aria-label="{said}" viewBox="0 0 {width} {highest}" '
         f'preserveAspectRatio="none">{bars}</svg>'
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,9 +20,10 @@ from app.conversations import Conversations, StoredTurn
 from app.engine import Engine
 from app.page.answers_html import passages_html, turn_html
 from app.page.chats_html import chats_html, log_html
-from app.page.parts import Changes, Parts, number, text
+from app.page.parts import Changes, Parts, busy, idle, number, text
 from app.page.people import People
 from app.page.preferences import answer_options
+from app.page.running import Running
 from app.page.sources import folder
 from indexes.errors import QuotewrightError
 from retrieval.conversation import Turn
@@ -45,7 +45,7 @@ class _Asked:
     turn: StoredTurn
     earlier: tuple[StoredTurn, ...]
     options: AnswerOptions
-    cancelled: threading.Event
+    running: Running
 
 
 class Chat:
@@ -111,9 +111,9 @@ class Chat:
         chat = chat or self._kept.start(person, source)
         self._kept.ask(person, chat, question, source, cut)
         *earlier, turn = self._kept.read(person, chat).turns
-        cancelled = self._people.begin(request, CHAT)
-        asked = _Asked(person, chat, turn, tuple(earlier), chosen, cancelled)
-        yield self._begun(asked)
+        running = self._people.begin(request, CHAT, {self._parts.notice: gr.skip()})
+        asked = _Asked(person, chat, turn, tuple(earlier), chosen, running)
+        yield from running.show(self._begun(asked))
         yield from self._answer(asked)
 
     def _begun(self, asked: _Asked) -> Changes:
@@ -125,8 +125,7 @@ class Chat:
             parts.live: turn_html(asked.turn, last=False, busy=BUSY),
             parts.editing: 0,
             parts.edit_row: gr.update(visible=False),
-            parts.send: gr.update(visible=False),
-            parts.stop: gr.update(visible=True),
+            **busy(parts),
         }
 
     def _answer(self, asked: _Asked) -> Iterator[Changes]:
@@ -140,21 +139,22 @@ class Chat:
                 if now - shown >= EVERY_S:
                     shown = now
                     live = replace(asked.turn, answer=state)
-                    yield {self._parts.live: turn_html(live, last=False, busy=BUSY)}
+                    yield from asked.running.show({self._parts.live: turn_html(live, last=False, busy=BUSY)})
                 if (state.spans and now - told >= PANEL_EVERY_S) or not told:
                     told = now
-                    yield {self._parts.panel: passages_html([*asked.earlier, replace(asked.turn, answer=state)])}
+                    turns = [*asked.earlier, replace(asked.turn, answer=state)]
+                    yield from asked.running.show({self._parts.panel: passages_html(turns)})
         except QuotewrightError as problem:
             error = str(problem)
         except Exception as problem:  # a model may fail in any way: the page says so and goes on
             log.exception("an answer failed")
             error = f"the answer could not be written ({type(problem).__name__}: {problem}); ask again"
         finally:
-            asked.cancelled.set()
+            asked.running.cancelled.set()
             if state is not None:
                 state = state if state.finished else replace(state, finished="cancelled")
                 self._kept.answer(asked.person, asked.turn.id, state)
-        yield self._done(asked, state, error)
+        yield from asked.running.show(self._done(asked, state, error))
 
     def _states(self, asked: _Asked) -> Iterator[Answer]:
         turns = [Turn(turn.question, turn.answer.text) for turn in asked.earlier if turn.answer and turn.answer.text]
@@ -163,7 +163,7 @@ class Chat:
             folder(self._engine, asked.person, asked.turn.source),
             turns,
             asked.options,
-            cancelled=asked.cancelled.is_set,
+            cancelled=asked.running.cancelled.is_set,
             person=asked.person,
         )
 
@@ -174,6 +174,5 @@ class Chat:
             parts.log: log_html(turns, error),
             parts.live: "",
             parts.panel: passages_html(turns),
-            parts.send: gr.update(visible=True),
-            parts.stop: gr.update(visible=False),
+            **idle(parts),
         }

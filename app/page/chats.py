@@ -13,7 +13,7 @@ from app.page.chat import CHAT
 from app.page.chats_html import chats_html, log_html, welcome_html
 from app.page.downloads import text_download
 from app.page.markdown import conversation_markdown
-from app.page.parts import Changes, Parts, text
+from app.page.parts import Changes, Parts, idle, text
 from app.page.people import People
 from app.page.sources import choosable
 
@@ -29,13 +29,13 @@ class Chats:
 
     def new(self, source: str, token: str, request: gr.Request) -> Changes:
         """A new conversation; it is kept with its first question."""
-        self._people.stop(request, CHAT)
+        self._people.leave_running(request, CHAT)
         return self._empty(self._people.person(request, token), source)
 
     def open(self, token: str, request: gr.Request, event: gr.EventData) -> Changes:
         """Show another conversation."""
         person = self._people.person(request, token)
-        self._people.stop(request, CHAT)
+        self._people.leave_running(request, CHAT)
         return self._shown(person, self._kept.read(person, text(event, "chat")))
 
     def rename(self, chat: str, token: str, request: gr.Request, event: gr.EventData) -> Changes:
@@ -48,7 +48,7 @@ class Chats:
         """Delete a conversation."""
         person, deleted = self._people.person(request, token), text(event, "chat")
         if deleted == chat:
-            self._people.stop(request, CHAT)
+            self._people.leave_running(request, CHAT)
         self._kept.delete(person, deleted)
         if deleted != chat:
             return {self._parts.chats: chats_html(self._kept.entries(person), chat)}
@@ -97,6 +97,5 @@ class Chats:
             parts.question: "",
             parts.editing: 0,
             parts.edit_row: gr.update(visible=False),
-            parts.send: gr.update(visible=True),
-            parts.stop: gr.update(visible=False),
+            **idle(parts),
         }

@@ -23,6 +23,7 @@ from indexes.errors import QuotewrightError
 AT_ONCE = 64  # persons; the engine writes one answer at a time, and the others can be stopped while they wait
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 LONG: dict[str, Any] = QUIET | {"concurrency_limit": AT_ONCE, "concurrency_id": "asking"}
+SHORT: dict[str, Any] = QUIET | {"concurrency_limit": AT_ONCE, "concurrency_id": "chats"}  # queued: after what is shown
 INDEXING: dict[str, Any] = {"api_visibility": "private", "concurrency_limit": 4, "concurrency_id": "indexing"}
 
 
@@ -30,9 +31,9 @@ def connect(engine: Engine, parts: Parts, blocks: gr.Blocks) -> None:
     """Connect every component with its handler."""
     people, kept = People(engine), Conversations(engine.paths.conversations)
     chat = Chat(engine, people, kept, parts)
-    asking = _connect_asking(chat, parts)
+    _connect_asking(chat, parts)
     chats = Chats(engine, people, kept, parts)
-    _connect_chats(chats, parts, asking)
+    _connect_chats(chats, parts)
     places = Places(engine, people, kept, parts)
     documents = Documents(engine, people, parts)
     panel = SettingsPanel(engine, people, kept, parts)
@@ -56,31 +57,30 @@ def connect(engine: Engine, parts: Parts, blocks: gr.Blocks) -> None:
     blocks.unload(people.leave)
 
 
-def _connect_asking(chat: Chat, parts: Parts) -> list[Any]:
-    """The events that write answers; returns them, for others to cancel."""
+def _connect_asking(chat: Chat, parts: Parts) -> None:
     outputs = parts.all()
     box = [parts.question, parts.chat, parts.editing, parts.source, parts.token]
     ask = told_as_it_goes(parts, chat.ask)
-    events = [parts.send.click(ask, box, outputs, **LONG), parts.question.submit(ask, box, outputs, **LONG)]
+    parts.send.click(ask, box, outputs, **LONG)
+    parts.question.submit(ask, box, outputs, **LONG)
     for shown in (parts.log, parts.live):
         beside = [parts.chat, parts.token]
-        events.append(shown.ask_again(told_as_it_goes(parts, chat.ask_again), beside, outputs, **LONG))
+        shown.ask_again(told_as_it_goes(parts, chat.ask_again), beside, outputs, **LONG)
         clicked = [parts.chat, parts.source, parts.token]
-        events.append(shown.example(told_as_it_goes(parts, chat.example), clicked, outputs, **LONG))
+        shown.example(told_as_it_goes(parts, chat.example), clicked, outputs, **LONG)
         shown.edit_question(told(parts, chat.edit_question), parts.token, outputs, queue=False, **QUIET).then(
             None, None, None, js="() => quotewright.focus('#qw-question textarea')"
         )
     parts.cancel_edit.click(chat.cancel_edit, None, outputs, queue=False, **QUIET)
     parts.stop.click(chat.stop, None, None, queue=False, **QUIET)
-    return events
 
 
-def _connect_chats(chats: Chats, parts: Parts, asking: list[Any]) -> None:
-    def on(event: Callable[..., Any], handler: Callable[..., Changes], inputs: list[Any], **more: Any) -> None:
-        event(told(parts, handler), [*inputs, parts.token], parts.all(), queue=False, **QUIET, **more)
+def _connect_chats(chats: Chats, parts: Parts) -> None:
+    def on(event: Callable[..., Any], handler: Callable[..., Changes], inputs: list[Any]) -> None:
+        event(told(parts, handler), [*inputs, parts.token], parts.all(), **SHORT)
 
-    on(parts.new.click, chats.new, [parts.source], cancels=asking)
-    on(parts.chats.open_chat, chats.open, [], cancels=asking)
+    on(parts.new.click, chats.new, [parts.source])
+    on(parts.chats.open_chat, chats.open, [])
     on(parts.chats.rename_chat, chats.rename, [parts.chat])
     on(parts.chats.delete_chat, chats.delete, [parts.chat, parts.source])
     on(parts.chats.export_chat, chats.export, [])

@@ -157,9 +157,7 @@ def _beside(engine: Engine) -> dict[str, Any]:
 
 def _settings(engine: Engine) -> dict[str, Any]:
     usual = defaults(engine)
-    gr.HTML(
-        "These are for your questions only. Drafter and budget never change a word of an answer, only how fast it comes."
-    )
+    gr.HTML("For your questions only. Drafter and budget never change a word of an answer, only how fast it comes.")
     return {
         "drafter": gr.Dropdown(
             drafters(engine),

@@ -12,13 +12,14 @@ def answer_markdown(answer: Answer) -> str:
     """The answer's text with [n] after each copied span, then the passages that were copied from."""
     numbers = _numbers(answer)
     parts, position = [], 0
-    for span, following in zip(answer.spans, (*answer.spans[1:], None), strict=True):
+    for number, span in enumerate(answer.spans, start=1):
         parts.append(answer.text[position : span.end])
-        goes_on = following is not None and following.passage_id == span.passage_id
-        between = answer.text[span.end : following.start].strip() if following is not None else ""
-        if not (goes_on and not between):
-            parts.append(f" [{numbers[span.passage_id]}]")
+        following = answer.spans[number] if number < len(answer.spans) else None
         position = span.end
+        between = answer.text[span.end : following.start].strip() if following else ""
+        if following and following.passage_id == span.passage_id and not between:
+            continue  # the next span goes on where this one ended
+        parts.append(f" [{numbers[span.passage_id]}]")
     parts.append(answer.text[position:])
     sources = [
         f"[{numbers[found.passage.id]}] {_cited(answer, found.passage.id)}"

@@ -1,7 +1,7 @@
 // What the page's own markup does in the browser: buttons that trigger events, drawers, keys, files.
 window.quotewright = (() => {
   const phone = () => window.matchMedia("(max-width: 900px)").matches;
-  const root = document.documentElement.classList;
+  const flip = (side, shown) => document.getElementById("qw-body").classList.toggle(`qw-flip-${side}`, shown);
   let tab = null; // opened on a click, while the browser still allows it, for a file that is on its way
 
   function wire(element, trigger, acts) {
@@ -10,7 +10,7 @@ window.quotewright = (() => {
       if (name === "copy") return copy(target);
       if (target.dataset.confirm && !target.classList.contains("qw-sure")) return ask(target);
       if (name === "rename_chat") return rename(target, trigger);
-      if (name === "open_chat" && phone()) root.remove("qw-flip-left");
+      if (name === "open_chat" && phone()) flip("left", false);
       if (name === "original" && target.dataset.source.toLowerCase().endsWith(".pdf")) tab = window.open("", "_blank");
       if (acts.includes(name)) trigger(name, { ...target.dataset });
     };
@@ -45,8 +45,10 @@ window.quotewright = (() => {
     input.className = "qw-rename";
     input.setAttribute("aria-label", "New title");
     const acts = target.parentElement;
+    let ended = false;
     const end = (keep) => {
-      if (!input.isConnected) return;
+      if (ended) return; // removing the input blurs it
+      ended = true;
       input.remove();
       acts.hidden = false;
       if (keep) trigger("rename_chat", { ...target.dataset, title: input.value });
@@ -101,14 +103,14 @@ window.quotewright = (() => {
     for (const button of element.querySelectorAll("[data-drawer]")) {
       button.addEventListener("click", () => {
         const side = button.dataset.drawer;
-        root.toggle(`qw-flip-${side}`);
-        if (phone()) root.remove(`qw-flip-${side === "left" ? "right" : "left"}`);
+        flip(side);
+        if (phone()) flip(side === "left" ? "right" : "left", false);
       });
     }
   }
 
   function showPlace() {
-    if (phone()) root.add("qw-flip-right");
+    if (phone()) flip("right", true);
     setTimeout(() => {
       const place = document.querySelector("#qw-place .qw-here");
       if (!place) return;
@@ -129,7 +131,11 @@ window.quotewright = (() => {
     if (event.key !== "Escape") return;
     const running = visible("#qw-stop, #qw-race-stop, #qw-cancel-edit");
     if (running) running.click();
-    else root.remove("qw-flip-left", "qw-flip-right");
+    else if (phone()) ["left", "right"].forEach((side) => flip(side, false));
+  });
+
+  document.addEventListener("click", (event) => {
+    if (phone() && event.target.closest("#qw-new")) flip("left", false);
   });
 
   // The conversation stays at its end while it grows, unless somebody has scrolled up to read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,6 +12,8 @@ import gradio as gr
 
 from app.page.html import error_html
 from indexes.errors import QuotewrightError, SettingError
+
+log = logging.getLogger("quotewright")
 
 Changes = dict[Any, Any]  # component -> its new value, or a gr.update
 
@@ -66,6 +69,8 @@ def told(parts: Parts, handler: Callable[..., Changes]) -> Callable[..., Changes
             return {parts.notice: "", **handler(*arguments)}
         except QuotewrightError as error:
             return {parts.notice: error_html(str(error))}
+        except Exception as error:  # a fault of ours: said, logged, and the page goes on
+            return {parts.notice: _fault_html(error)}
 
     return handle
 
@@ -79,9 +84,27 @@ def told_as_it_goes(parts: Parts, handler: Callable[..., Iterator[Changes]]) -> 
         try:
             yield from handler(*arguments)
         except QuotewrightError as error:
-            yield {parts.notice: error_html(str(error))}
+            yield {parts.notice: error_html(str(error)), **idle(parts)}
+        except Exception as error:
+            yield {parts.notice: _fault_html(error), **idle(parts)}
 
     return handle
+
+
+def idle(parts: Parts) -> Changes:
+    """Nothing is being written: Ask instead of Stop."""
+    return {parts.send: gr.update(visible=True), parts.stop: gr.update(visible=False)}
+
+
+def busy(parts: Parts) -> Changes:
+    """Something is being written: Stop instead of Ask."""
+    return {parts.send: gr.update(visible=False), parts.stop: gr.update(visible=True)}
+
+
+def _fault_html(error: Exception) -> str:
+    """To be called where the error was caught, for the log to tell where it was raised."""
+    log.exception("the page failed")
+    return error_html(f"Something went wrong here ({type(error).__name__}: {error}). Please report it, and try again.")
 
 
 def number(event: gr.EventData, name: str) -> int:

@@ -13,19 +13,21 @@ from collections import defaultdict
 import gradio as gr
 
 from app.engine import Engine
+from app.page.parts import Changes
+from app.page.running import Running
 from app.uploads import is_token, new_token
 from app.users import Users
 from indexes.errors import SettingError
 
 
 class People:
-    """Persons, their open pages, and the flags by which their answers are cancelled."""
+    """Persons, their open pages, and what these have running."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._users = Users(engine.paths.users)
         self._here: defaultdict[str, set[str]] = defaultdict(set)
-        self._cancels: dict[tuple[str, str], threading.Event] = {}
+        self._running: dict[tuple[str, str], Running] = {}
         self._lock = threading.Lock()
 
     def person(self, request: gr.Request, token: object) -> str:
@@ -47,8 +49,8 @@ class People:
         """A page was closed: stop what it has running, and with a person's last page forget what is in memory."""
         session = str(request.session_hash)
         with self._lock:
-            for key in [key for key in self._cancels if key[0] == session]:
-                self._cancels.pop(key).set()
+            for key in [key for key in self._running if key[0] == session]:
+                self._running.pop(key).cancelled.set()
             gone = [person for person, sessions in self._here.items() if sessions == {session}]
             for sessions in self._here.values():
                 sessions.discard(session)
@@ -57,15 +59,22 @@ class People:
         for person in gone:
             self._engine.forget(person)
 
-    def begin(self, request: gr.Request, what: str) -> threading.Event:
-        """A new flag for what this page now has running; what it had running before under that name is stopped."""
-        self.stop(request, what)
+    def begin(self, request: gr.Request, what: str, no_change: Changes) -> Running:
+        """What this page now has running under that name; what it had before is left."""
+        self.leave_running(request, what)
         with self._lock:
-            return self._cancels.setdefault((str(request.session_hash), what), threading.Event())
+            return self._running.setdefault((str(request.session_hash), what), Running(no_change))
 
     def stop(self, request: gr.Request, what: str) -> None:
         """Stop what this page has running: the model runs at most one more forward pass for it."""
         with self._lock:
-            flag = self._cancels.pop((str(request.session_hash), what), None)
-        if flag is not None:
-            flag.set()
+            running = self._running.get((str(request.session_hash), what))
+        if running is not None:
+            running.cancelled.set()
+
+    def leave_running(self, request: gr.Request, what: str) -> None:
+        """Stop it, for the page shows something else now."""
+        with self._lock:
+            running = self._running.pop((str(request.session_hash), what), None)
+        if running is not None:
+            running.leave()

@@ -23,7 +23,7 @@ def race_html(state: RaceState) -> str:
     passes = state.drafted.answer.passes
     chart = (
         '<section class="qw-steps"><h3>Accepted tokens per step, drafted</h3>'
-        '<p class="qw-clock">A bar is one step of the model; it is as high as the step gave tokens. Plain is always 1.</p>'
+        '<p class="qw-clock">A bar is one step of the model, as high as it gave tokens. Plain is always 1.</p>'
         f"{chart_svg(passes)}{legend_html(passes)}</section>"
     )
     return f'<div class="qw-lanes">{lanes}</div>{_verdict_html(state)}{chart if passes else ""}'

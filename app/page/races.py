@@ -60,9 +60,9 @@ class Races:
     def _states(self, question: str, source: str, token: str, request: gr.Request) -> Iterator[RaceState]:
         person = self._people.person(request, token)
         options = answer_options(self._engine, self._kept.preferences(person))
-        cancelled = self._people.begin(request, RACE)
+        running = self._people.begin(request, RACE, {self._parts.race_view: gr.skip()})
         where = folder(self._engine, person, source)
-        return race(self._engine, question, where, (), options, cancelled.is_set)
+        return race(self._engine, question, where, (), options, running.cancelled.is_set)
 
     def stop(self, request: gr.Request) -> None:
         """Stop both lanes."""
