@@ -10,6 +10,7 @@ from app.page.html import attribute, button, escape, hint_html
 from app.page.sources import UPLOADS
 from retrieval.python_docs import PYTHON_DOCS
 
+LOADING = hint_html("Loading …")
 NO_CHATS = hint_html("Your conversations will be listed here.")
 EXAMPLES = (
     "What is a lambda expression?",

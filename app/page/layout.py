@@ -11,7 +11,7 @@ import gradio as gr
 
 from app.engine import Engine
 from app.page.answers_html import NOTHING_YET
-from app.page.chats_html import NO_CHATS, welcome_html
+from app.page.chats_html import LOADING, welcome_html
 from app.page.documents_html import NO_PLACE
 from app.page.events import connect
 from app.page.parts import Parts
@@ -74,7 +74,7 @@ def _top_html(auth: bool) -> str:
 def _chats() -> dict[str, Any]:
     return {
         "new": gr.Button("New chat (Alt+N)", elem_id="qw-new", size="sm"),
-        "chats": acting(NO_CHATS, CHAT_ACTS, "qw-chats"),
+        "chats": acting(LOADING, CHAT_ACTS, "qw-chats"),
     }
 
 
