@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,14 @@ from retrieval.python_docs import PYTHON_DOCS
 
 if TYPE_CHECKING:
     from app.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """How many documents are left (0: the index is gone), and which files will not be indexed again by themselves."""
+
+    left: int
+    files: list[Path]
 
 
 def list_documents(folder: Path, private: bool = False) -> list[DocumentFacts]:
@@ -55,11 +63,11 @@ def _unknown(folder: Path, sources: Sequence[str]) -> SettingError:
 
 def delete_documents(
     folder: Path, sources: Sequence[str], progress: Progress = no_progress, private: bool = False
-) -> list[Path]:
+) -> Deleted:
     """Take documents out of an index, all of those named or none; with the last one the index itself goes.
 
-    Files stay where they are, and are left out of the index until somebody gives them by name again; returns those
-    that exist. A private index leaves none out: its files go with the documents.
+    Files stay where they are, and are left out of the index until somebody gives them by name again. A private index
+    leaves none out: its files go with the documents.
     Raises SettingError for a source that is not in the index, IndexStoreError.
     """
     if folder.name == PYTHON_DOCS:
@@ -75,14 +83,15 @@ def delete_documents(
             if unknown := [source for source in sources if source not in before]:
                 raise _unknown(folder, unknown)
             progress("Writing the index", 0, 1)
-            files = [] if private else _files(index.settings.roots, sources)
+            files: list[Path] = []
             if left := [encoded for source, encoded in before.items() if source not in sources]:
+                files = [] if private else _files(index.settings.roots, sources)
                 excluded = dict.fromkeys([*index.settings.excluded, *map(str, files)])
                 write_index(folder, replace(index.settings, excluded=tuple(excluded)), left)
             else:
                 remove_index(folder)
         progress("Writing the index", 1, 1)
-    return [file for file in files if file.exists()]
+    return Deleted(len(left), [file for file in files if file.exists()])
 
 
 def _files(roots: Sequence[str], sources: Sequence[str]) -> list[Path]:

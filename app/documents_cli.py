@@ -101,11 +101,13 @@ def delete(
 
     folder = _folder(index)
     with progress_bars() as progress:
-        files = delete_documents(folder, source, progress)
+        deleted = delete_documents(folder, source, progress)
+    files = [str(file) for file in deleted.files]
     if as_json:
-        print(json.dumps({"index": folder.name, "deleted": source, "left_out": [str(file) for file in files]}))
+        print(json.dumps({"index": folder.name, "deleted": source, "left": deleted.left, "files_left_out": files}))
         return
-    out.print(visible(f"{folder.name}: {len(set(source))} documents deleted."), soft_wrap=True, markup=False)
+    gone = "" if deleted.left else "; with the last one the index is gone"
+    out.print(f"{folder.name}: {len(set(source))} documents deleted, {deleted.left} left{gone}.", soft_wrap=True)
     for file in files:
-        out.print(visible(f"{file} stays where it is; it will not be indexed again until it is given by name."),
-                  soft_wrap=True, markup=False, style="dim")  # fmt: skip
+        line = f"{file} stays where it is, and is not indexed again until you give it by name."
+        out.print(visible(line), soft_wrap=True, markup=False, style="dim")

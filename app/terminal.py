@@ -6,17 +6,19 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from app.answers import Answer
-from app.places import Place
-from app.spans import Span
-from retrieval.indexing import Progress as Report
-from retrieval.indexing import Report as IndexReport
+if TYPE_CHECKING:
+    from app.answers import Answer
+    from app.places import Place
+    from app.spans import Span
+    from retrieval.indexing import Progress as Report
+    from retrieval.indexing import Report as IndexReport
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 
@@ -104,7 +106,7 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
     out.print(
         f"{name}: {report.documents} documents, {report.passages} passages ({report.layout} vectors); "
         f"{report.encoded} new or changed, {report.removed} removed"
-        f"{f', {report.excluded} left out because you deleted them' if report.excluded else ''}.",
+        f"{f', {report.excluded} left out (deleted before)' if report.excluded else ''}.",
         soft_wrap=True,
     )
     print_skipped(report.skipped)

@@ -118,6 +118,7 @@ def add_uploads(
                 progress("Reading uploads", done, len(files))
                 name, path = file if isinstance(file, tuple) else (file.name, file)
                 taken.take(Path(shutil.move(path, incoming / safe_name(name))))
+            progress("Reading uploads", len(files), len(files))
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
         if not any(kept.iterdir()):

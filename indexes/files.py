@@ -151,11 +151,12 @@ def read_manifest(generation: Path, digest: str, whole: Container[str] | None = 
     manifest: dict[str, Any] = json.loads((generation / MANIFEST).read_text("utf-8"))
     if manifest["format"] != FORMAT:
         raise IndexStoreError(f"{generation} has format {manifest['format']}; this version reads format {FORMAT}")
+    sizes = manifest.get("sizes", {})  # older indexes have none
     for name, expected in manifest["files"].items():
-        if whole is None or name in whole:
+        if whole is None or name in whole or name not in sizes:
             _compare(generation / name, expected)
         else:
-            _compare_size(generation / name, manifest["sizes"][name])
+            _compare_size(generation / name, sizes[name])
     return manifest
 
 

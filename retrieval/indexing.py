@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from indexes.store import EncodedDocument, IndexSettings, PassageIndex, open_ind
 from indexes.token_vectors import Quantised, quantise
 from retrieval.chunking import chunk_document
 from retrieval.documents import find_files, read_document, storable
-from retrieval.encoders import Encoder
+
+if TYPE_CHECKING:
+    from retrieval.encoders import Encoder
 
 ENCODED_AT_ONCE = 64
 

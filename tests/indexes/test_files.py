@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from indexes.errors import DamagedIndexError, IndexStoreError
-from indexes.files import CURRENT, MANIFEST, current_generation, generations, read_manifest, write_lock, writing
+from indexes.files import (
+    CURRENT,
+    MANIFEST,
+    current_generation,
+    generations,
+    read_manifest,
+    remove_index,
+    write_lock,
+    writing,
+)
 from indexes.store import known_roots, open_index
 from retrieval.indexing import build_index
 from tests.hash_encoder import HashEncoder
@@ -210,3 +219,29 @@ def test_a_killed_writer_leaves_the_old_index_and_the_next_one_writes(tmp_path: 
     build_index(folder, SETTINGS, [document("c", "three")], HashEncoder(), no_progress)
     assert open_index(folder).passages.texts() == ["three"]
     assert not (folder / "writing").exists()
+
+
+def test_a_removed_index_is_gone_and_can_be_made_again(tmp_path: Path) -> None:
+    remove_index(build(tmp_path / "i"))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(IndexStoreError, match="there is no index named 'i'"):
+        current_generation(tmp_path / "i")
+    assert open_index(build(tmp_path / "i")).passages.texts() == ["one"]
+
+
+def test_an_index_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
+    folder = build(tmp_path / "i")
+    errors: list[BaseException] = []
+
+    def remove() -> None:
+        try:
+            remove_index(folder)
+        except IndexStoreError as error:
+            errors.append(error)
+
+    with write_lock(folder):
+        thread = threading.Thread(target=remove)
+        thread.start()
+        thread.join()
+    assert "being written" in str(errors[0])
+    assert open_index(folder).passages.texts() == ["one"]

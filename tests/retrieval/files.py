@@ -6,6 +6,7 @@ import io
 import zipfile
 
 import docx
+from docx.enum.style import WD_STYLE_TYPE
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen import canvas
 
@@ -23,6 +24,32 @@ def pdf(*pages: str, password: str | None = None) -> bytes:
             sheet.rect(72, 72, 100, 100, fill=1)
         sheet.showPage()
     sheet.save()
+    return file.getvalue()
+
+
+def pdf_with_bookmarks(*pages: tuple[str, tuple[tuple[int, str], ...]]) -> bytes:
+    """A PDF with a line of text on each page, and bookmarks to it: their levels from 0 and titles."""
+    file = io.BytesIO()
+    sheet = canvas.Canvas(file)
+    for number, (text, bookmarks) in enumerate(pages):
+        sheet.drawString(72, 700, text)
+        for place, (level, title) in enumerate(bookmarks):
+            sheet.bookmarkPage(f"{number}-{place}")
+            sheet.addOutlineEntry(title, f"{number}-{place}", level)
+        sheet.showPage()
+    sheet.save()
+    return file.getvalue()
+
+
+def word_with_styles(*paragraphs: tuple[str, str], based_on: dict[str, str] | None = None) -> bytes:
+    """A .docx file with paragraphs and their styles; those in `based_on` are new ones."""
+    document = docx.Document()
+    for name, base in (based_on or {}).items():
+        document.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH).base_style = document.styles[base]
+    for text, style in paragraphs:
+        document.add_paragraph(text, style)
+    file = io.BytesIO()
+    document.save(file)
     return file.getvalue()
 
 

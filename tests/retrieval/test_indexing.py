@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from indexes.errors import NothingToIndexError
-from indexes.passages import Document
+from indexes.passages import Document, Heading
 from indexes.store import IndexSettings, open_index
 from retrieval.indexing import Report, build_index, read_files
 from tests.hash_encoder import HashEncoder
@@ -48,6 +49,25 @@ def test_only_a_changed_document_is_encoded_again(tmp_path: Path) -> None:
 def test_only_a_new_document_is_encoded(tmp_path: Path) -> None:
     build(tmp_path / "i", ONE)
     assert build(tmp_path / "i", TWO, ONE)[1] == ["Second text."]
+
+
+def test_a_document_whose_headings_alone_are_new_is_not_encoded(tmp_path: Path) -> None:
+    build(tmp_path / "i", ONE)
+    headings = (Heading(1, "First", 0),)
+    assert build(tmp_path / "i", replace(ONE, headings=headings, sha256="new"))[1] == []
+    written = open_index(tmp_path / "i").passages.document("one")
+    assert written is not None
+    assert (written.headings, written.sha256) == (headings, "new")
+
+
+def test_when_a_document_was_encoded_is_kept_while_it_stays_the_same(tmp_path: Path) -> None:
+    start = time.time()
+    build(tmp_path / "i", ONE, TWO)
+    before = {facts.source: facts.indexed_at for facts in open_index(tmp_path / "i").passages.facts()}
+    build(tmp_path / "i", ONE, document("two", "Other text."))
+    after = {facts.source: facts.indexed_at for facts in open_index(tmp_path / "i").passages.facts()}
+    assert after["one"] == before["one"]
+    assert start <= (before["two"] or 0) < (after["two"] or 0) <= time.time()
 
 
 def test_a_document_that_vanished_is_removed(tmp_path: Path) -> None:
@@ -140,6 +160,25 @@ def test_files_of_the_same_short_name_keep_apart(tmp_path: Path) -> None:
         ("notes/a.txt", "x"),
         ((tmp_path / "y" / "notes" / "a.txt").as_posix(), "y"),
     ]
+
+
+def test_a_file_keeps_its_source_whether_or_not_another_of_that_name_can_be_read(tmp_path: Path) -> None:
+    for parent in ("x", "y"):
+        (tmp_path / parent / "notes").mkdir(parents=True)
+        (tmp_path / parent / "notes" / "a.txt").write_text(parent)
+    roots = [tmp_path / "x" / "notes", tmp_path / "y" / "notes"]
+    (tmp_path / "x" / "notes" / "a.txt").write_bytes(b"\0")
+    documents = read_files(roots, {}, no_progress)
+    assert [item.source for item in documents] == [(tmp_path / "y" / "notes" / "a.txt").as_posix()]
+
+
+def test_excluded_files_are_not_read_and_known_documents_not_again(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / name).write_text(name)
+    known = document(f"{tmp_path.name}/b.txt", "known")
+    excluded = {str(tmp_path / "a.txt")}
+    documents = read_files([tmp_path], {}, no_progress, excluded, {known.source: known})
+    assert [item.text for item in documents] == ["known", "c.txt"]
 
 
 def test_unreadable_files_are_listed_with_the_reason_and_the_others_read(tmp_path: Path) -> None:
