@@ -94,13 +94,12 @@ def _connect_documents(places: Places, documents: Documents, parts: Parts) -> No
             None, None, None, js="() => quotewright.showPlace()"
         )
     for shown in (parts.place, parts.documents):
-        shown.original(told(parts, places.original), parts.token, parts.carrier, queue=False, **QUIET)
-    changed = [parts.report, parts.documents, parts.source]
-    parts.upload.upload(documents.upload, [parts.upload, parts.token], changed, **INDEXING)
-    parts.reindex.click(documents.reindex, [parts.source, parts.token], changed, **INDEXING)
-    parts.documents.delete_document(
-        told(parts, documents.delete), [parts.source, parts.token], [*changed, parts.notice], **QUIET
-    )
+        shown.original(told(parts, places.original), parts.token, [parts.carrier, parts.notice], queue=False, **QUIET)
+    changed = [parts.report, parts.documents, parts.source, parts.notice]
+    telling: dict[str, Any] = INDEXING | {"show_progress_on": [parts.report]}
+    parts.upload.upload(told(parts, documents.upload), [parts.upload, parts.token], changed, **telling)
+    parts.reindex.click(told(parts, documents.reindex), [parts.source, parts.token], changed, **telling)
+    parts.documents.delete_document(told(parts, documents.delete), [parts.source, parts.token], changed, **QUIET)
 
 
 def _connect_settings(panel: SettingsPanel, parts: Parts) -> None:
