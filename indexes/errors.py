@@ -8,6 +8,8 @@ QuotewrightError
 ├── DraftTreeError      the arrays of a draft tree do not describe a tree
 ├── DocumentError       one file cannot be read; building an index lists it and goes on
 ├── NothingToIndexError none of the given files could be read
+├── FinderError         somebody's own finder of passages failed, or gave what are no passages
+├── ConversationError   a kept conversation is not there, or the file that holds them cannot be used
 └── IndexStoreError     an index is missing, locked, of another encoder, or cannot be written
     ├── IndexFormatError    an index was written by another version
     └── DamagedIndexError   a file of an index is not what was written
@@ -46,6 +48,14 @@ class DocumentError(QuotewrightError):
 
 class NothingToIndexError(QuotewrightError):
     """None of the given files could be read."""
+
+
+class FinderError(QuotewrightError):
+    """Somebody's own finder of passages failed, or gave what are no passages."""
+
+
+class ConversationError(QuotewrightError):
+    """A kept conversation is not there, or the file that holds them cannot be used."""
 
 
 class IndexStoreError(QuotewrightError):

@@ -13,7 +13,7 @@ import logging
 import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import bm25s
@@ -22,7 +22,6 @@ import numpy.typing as npt
 import Stemmer
 
 from indexes.arrays import Arrays
-from indexes.checked import CheckedFile, CheckedWriter
 from indexes.live import Live
 
 K1, B = 1.5, 0.75
@@ -36,18 +35,23 @@ def _stemmer() -> Any:
     return Stemmer.Stemmer("english")
 
 
-def words(texts: Sequence[str]) -> list[list[str]]:
+def words(texts: Sequence[str], stopwords: str = "en") -> list[list[str]]:
     """The stems of each text that are looked for, in order."""
     # \w+ and not bm25s's default of two letters or more: "C", "5" and "=" questions name single characters
     found: list[list[str]] = bm25s.tokenize(
         list(texts),
         token_pattern=r"(?u)\b\w+\b",
-        stopwords="en",
+        stopwords=stopwords,
         stemmer=_stemmer(),
         return_ids=False,
         show_progress=False,
     )
     return found
+
+
+def stems(text: str) -> set[str]:
+    """The different words of a text as postings hold them."""
+    return set(words([text])[0])
 
 
 class PostingsWriter:
@@ -75,8 +79,8 @@ class PostingsWriter:
             self._lengths.append(len(found))
         self._waiting.clear()
 
-    def write(self, file: CheckedWriter) -> dict[str, npt.NDArray[Any]]:
-        """Write the postings, words sorted, and give what is to be opened at once."""
+    def finish(self) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:
+        """The postings, words sorted, and what is to be opened at once to read them."""
         self._count()
         spelled = {word.encode("utf-8"): number for word, number in self._vocabulary.items()}
         order = sorted(spelled)
@@ -87,8 +91,7 @@ class PostingsWriter:
         postings = np.empty(len(ids), POSTING)
         rows = np.repeat(np.arange(len(self._lengths), dtype=np.uint32), np.frombuffer(self._different, np.uint32))
         postings["row"], postings["count"] = rows[by_word], np.frombuffer(self._counts, np.uint32)[by_word]
-        file.write(postings.tobytes())
-        return {
+        return postings.tobytes(), {
             "words": np.frombuffer(b"".join(order), np.uint8),
             "word_ends": np.cumsum([0, *map(len, order)], dtype=np.int64),
             "posting_ends": np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(order)))]).astype(np.int64),
@@ -97,10 +100,10 @@ class PostingsWriter:
 
 
 class PostingsFile:
-    """Reads a segment's."""
+    """A segment's; `read` gives the bytes between two places of what `PostingsWriter` wrote."""
 
-    def __init__(self, file: CheckedFile, arrays: Arrays) -> None:
-        self._file = file
+    def __init__(self, read: Callable[[int, int], bytes], arrays: Arrays) -> None:
+        self._read = read
         self._words = arrays["words"].tobytes()
         self._word_ends = arrays["word_ends"]
         self._posting_ends = arrays["posting_ends"]
@@ -113,7 +116,7 @@ class PostingsFile:
         if at == last or self._word(at) != spelled:
             return np.empty(0, POSTING)
         begin, end = (self._posting_ends[at : at + 2] * POSTING.itemsize).tolist()
-        return np.frombuffer(self._file.read(begin, end), POSTING)
+        return np.frombuffer(self._read(begin, end), POSTING)
 
     def _word(self, at: int) -> bytes:
         return self._words[self._word_ends[at] : self._word_ends[at + 1]]
@@ -153,6 +156,11 @@ class Postings:
         """The inverse document frequency of a word that so many passages hold."""
         return math.log(1 + (self._passages - holding + 0.5) / (holding + 0.5))
 
+    def rarity(self, question: str) -> dict[str, float]:
+        """BM25's inverse document frequency of each different word that is no function word (English ones are known),
+        as `stems` gives it; a word that no passage holds is rarest."""
+        return {word: self._rarity(sum(map(len, self._holding(word)))) for word in set(words([question], "en_plus")[0])}
+
     def search(self, question: str, top_k: int) -> list[int]:
         """Rows of the `top_k` passages that share words with the question, best BM25 score first."""
         scores = self.scores(question)
@@ -160,3 +168,13 @@ class Postings:
         if len(rows) > top_k:
             rows = rows[scores[rows] >= np.partition(scores[rows], -top_k)[-top_k]]
         return [int(row) for row in rows[np.argsort(-scores[rows], kind="stable")][:top_k]]
+
+
+def postings_of(texts: Iterable[str]) -> Postings:
+    """Postings in memory, of passages that are asked about once."""
+    writer = PostingsWriter()
+    for text in texts:
+        writer.add(text)
+    data, arrays = writer.finish()
+    live = Live.without((), np.arange(len(arrays["lengths"]) + 1), 0)
+    return Postings([(PostingsFile(lambda begin, end: data[begin:end], arrays), live)])

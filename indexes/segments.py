@@ -116,7 +116,9 @@ class SegmentWriter:
 
     def close(self) -> SegmentFacts:
         """Finish it; everything is on the disk afterwards."""
-        arrays = self._passages.arrays() | self._postings.write(self._postings_file)
+        postings, posting_arrays = self._postings.finish()
+        self._postings_file.write(postings)
+        arrays = self._passages.arrays() | posting_arrays
         arrays["token_offsets"] = np.array(self._token_offsets, np.int64)
         layout, index = self._quantised()
         files: dict[str, FileFacts] = {}
@@ -184,7 +186,7 @@ class Segment:
         """What searching needs."""
         index = self._files[VECTORS].whole() if VECTORS in self._files else b""
         vectors = SegmentVectors(self._files[EMBEDDINGS], self._dimension, index)
-        return vectors, PostingsFile(self._files[POSTINGS], self._arrays)
+        return vectors, PostingsFile(self._files[POSTINGS].read, self._arrays)
 
     def facts_without(self, numbers: Iterable[int]) -> SegmentFacts:
         """Its facts, these documents deleted."""

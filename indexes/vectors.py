@@ -125,8 +125,10 @@ class VectorIndex:
         order = np.lexsort((every, -np.concatenate(scores)))
         return [int(row) for row in every[order][: max(0, top_k)]]
 
-    def stored(self, row: int) -> Vectors:
-        """The vector (D,) in this row."""
-        vectors, live = next(part for part in reversed(self._parts) if part[1].offset <= row)
-        found: Vectors = vectors.stored([row - live.offset])[0]
-        return found
+    def stored(self, rows: Sequence[int]) -> Vectors:
+        """The vectors (R, D) in these rows, of which there must be one at least."""
+        found: list[Vectors] = []
+        for row in rows:
+            vectors, live = next(part for part in reversed(self._parts) if part[1].offset <= row)
+            found.append(vectors.stored([row - live.offset]))
+        return np.concatenate(found)

@@ -78,19 +78,17 @@ def live(count: int, deleted: Sequence[tuple[int, int]] = (), offset: int = 0) -
     return Live.without(deleted, np.arange(count + 1), offset)
 
 
-def postings(folder: Path, *segments: Sequence[str], deleted: Sequence[tuple[int, int]] = ()) -> Postings:
+def postings(*segments: Sequence[str], deleted: Sequence[tuple[int, int]] = ()) -> Postings:
     """Segments with these passages; `deleted` are those of the first one."""
     parts: list[tuple[PostingsFile, Live]] = []
     offset = 0
     for number, texts in enumerate(segments):
-        writer, path = PostingsWriter(), folder / f"postings{number}"
-        file = CheckedWriter(path)
+        writer = PostingsWriter()
         for text in texts:
             writer.add(text)
-        arrays = writer.write(file)
-        facts = file.close()
-        opened = CheckedFile(path, facts).with_blocks(bytes(file.block_digests))
-        parts.append((PostingsFile(opened, arrays), live(len(texts), () if number else deleted, offset)))
+        data, arrays = writer.finish()
+        file = PostingsFile(lambda begin, end, data=data: data[begin:end], arrays)  # type: ignore[misc]
+        parts.append((file, live(len(texts), () if number else deleted, offset)))
         offset += len(texts)
     return Postings(parts)
 

@@ -118,10 +118,10 @@ from indexes.postings import PostingsWriter
 from retrieval.indexing import build_index
 from tests.hash_encoder import HashEncoder
 from tests.indexes.small import SETTINGS, document, no_progress
-def slow(self, file):
+def slow(self):
     print("half written", flush=True)
     time.sleep(60)
-PostingsWriter.write = slow
+PostingsWriter.finish = slow
 build_index(Path(sys.argv[1]), SETTINGS, [document("b", "two")], HashEncoder(), no_progress)
 """
 

@@ -102,7 +102,7 @@ def test_rows_of_several_segments_come_by_inner_product(tmp_path: Path) -> None:
     second = SegmentVectors(checked(tmp_path / "2", HAND[1:].astype(np.float16).tobytes()), 2)
     index = VectorIndex([(first, live(1)), (second, live(2, (), 1))])
     assert index.search(QUERY, 2) == [1, 0]
-    assert index.stored(2).tolist() == [0, 1]
+    assert index.stored([2, 0]).tolist() == [[0, 1], [1, 0]]
 
 
 def test_none_wanted_gives_none(tmp_path: Path) -> None:
