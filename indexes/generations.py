@@ -11,8 +11,6 @@ What no generation uses any more is removed after that, and what killed writers 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,10 +20,11 @@ from typing import Any
 from indexes.checked import FileFacts, saying_that_it_cannot_be_written, write_checked
 from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError
 from indexes.files import CURRENT, MANIFEST, current_generation, generations, sync, write_lock
+from indexes.roots import GENERATIONS, generation_file, roots_file, values_of, with_digest
 from indexes.segments import SegmentFacts
 
 FORMAT = 2
-GENERATIONS, SEGMENTS = "generations", "segments"
+SEGMENTS = "segments"
 TEMPORARY = CURRENT + ".tmp"
 
 
@@ -76,19 +75,7 @@ class Generation:
     def to_bytes(self) -> bytes:
         """What is written of it: JSON after a line that holds its SHA-256."""
         values = {"format": FORMAT, "documents": self.documents, "passages": self.passages}
-        return _with_digest(values | {"settings": asdict(self.settings), "segments": list(map(asdict, self.segments))})
-
-
-def _with_digest(values: Any) -> bytes:
-    data = json.dumps(values, indent=1).encode("ascii")
-    return hashlib.sha256(data).hexdigest().encode("ascii") + b"\n" + data
-
-
-def _values(whole: bytes) -> tuple[str, Any]:
-    """The digest and the values of what `_with_digest` wrote; none of the latter if it is damaged."""
-    digest, _, data = whole.partition(b"\n")
-    same = hashlib.sha256(data).hexdigest().encode("ascii") == digest
-    return digest.decode("ascii", "replace"), json.loads(data) if same else None
+        return with_digest(values | {"settings": asdict(self.settings), "segments": list(map(asdict, self.segments))})
 
 
 def _settings(values: dict[str, Any]) -> IndexSettings:
@@ -100,26 +87,26 @@ def _segment(values: dict[str, Any]) -> SegmentFacts:
     return SegmentFacts(**values | {"files": files, "deleted": tuple((begin, end) for begin, end in values["deleted"])})
 
 
-def generation_file(folder: Path, number: int) -> Path:
-    """Where a generation stands."""
-    return folder / GENERATIONS / f"{number:06}.json"
-
-
-def _roots_file(folder: Path, number: int) -> Path:
-    return folder / GENERATIONS / f"{number:06}.roots.json"
-
-
 def read_current(folder: Path) -> Generation:
     """The generation that CURRENT names.
 
     Raises IndexStoreError if there is none, IndexFormatError for an older one, DamagedIndexError naming the file.
     """
-    old, digest = current_generation(folder)
+    while True:
+        pointer = current_generation(folder)
+        try:
+            return _read(folder, *pointer)
+        except DamagedIndexError:
+            if current_generation(folder) == pointer:  # otherwise a writer replaced what was being read
+                raise
+
+
+def _read(folder: Path, old: Path, digest: str) -> Generation:
     path = generation_file(folder, int(old.name))
     if (old / MANIFEST).exists() and not path.exists():
         raise IndexFormatError(f"{folder.name!r} has format 1; this version reads format {FORMAT}")
     try:
-        found, values = _values(path.read_bytes())
+        found, values = values_of(path.read_bytes())
     except OSError as error:
         raise DamagedIndexError(f"{path} is damaged: it cannot be read ({error.strerror})") from error
     if values is None or found != digest:
@@ -133,44 +120,6 @@ def read_current(folder: Path) -> Generation:
         if isinstance(error, IndexStoreError):
             raise
         raise DamagedIndexError(f"{path} is damaged: it does not describe an index") from error
-
-
-def check_roots(folder: Path, number: int) -> Path:
-    """The file with a generation's roots, if it is whole. Raises DamagedIndexError."""
-    path = _roots_file(folder, number)
-    try:
-        if _values(path.read_bytes())[1] is not None:
-            return path
-    except OSError as error:
-        raise DamagedIndexError(f"{path} is damaged: it cannot be read ({error.strerror})") from error
-    raise DamagedIndexError(f"{path} is damaged: it is not what was written")
-
-
-def known_settings(folder: Path) -> dict[str, Sequence[str]]:
-    """The roots and excluded files of an index, if they can still be told: a damaged one is rebuilt from them."""
-    found: dict[str, Sequence[str]] = {}
-    for path in _telling_files(folder):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            _, values = _values(path.read_bytes())
-            if isinstance(values, list):  # format 1: a file for each
-                found.setdefault(path.stem, values)
-            elif values is not None:
-                found = dict(values.get("settings", values)) | found
-        if {"roots", "excluded"} <= found.keys():
-            break
-    return found
-
-
-def _telling_files(folder: Path) -> list[Path]:
-    """Files that tell roots: those of the generation that CURRENT names first, then the newest."""
-    numbers = {int(path.name.partition(".")[0]) for path in folder.glob(f"{GENERATIONS}/[0-9]*.json")}
-    current = -1
-    with contextlib.suppress(IndexStoreError):
-        current = int(current_generation(folder)[0].name)
-    newest_first = sorted(numbers, key=lambda number: (number != current, -number))
-    files = [file(folder, number) for number in newest_first for file in (generation_file, _roots_file)]
-    old = [old / name for old in reversed(generations(folder)) for name in ("roots.json", "excluded.json")]
-    return [*files, *old]
 
 
 @dataclass(slots=True)
@@ -200,7 +149,7 @@ class Change:
         # CURRENT is lost.
         write_checked(self.folder / TEMPORARY, f"{made.number:06} {made.digest}".encode("ascii"))
         roots = {"roots": settings.roots, "excluded": settings.excluded}
-        write_checked(_roots_file(self.folder, made.number), _with_digest(roots))
+        write_checked(roots_file(self.folder, made.number), with_digest(roots))
         write_checked(generation_file(self.folder, made.number), data)
         with saying_that_it_cannot_be_written(self.folder):
             sync(self.folder / GENERATIONS)
@@ -249,7 +198,7 @@ def _sweep(folder: Path) -> None:
     except IndexStoreError:
         old = []
     else:
-        keep = {generation_file(folder, current.number), _roots_file(folder, current.number)}
+        keep = {generation_file(folder, current.number), roots_file(folder, current.number)}
         keep |= {folder / SEGMENTS / segment.name for segment in current.segments}
         old = [*generations(folder), folder / "writing"]
     for path in [*folder.glob(f"{GENERATIONS}/*"), *folder.glob(f"{SEGMENTS}/*"), folder / TEMPORARY, *old]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from indexes.checked import CheckedFile
 from indexes.errors import DamagedIndexError, IndexStoreError
-from indexes.generations import FORMAT, SEGMENTS, Change, Generation, changing, check_roots, read_current
+from indexes.generations import FORMAT, SEGMENTS, Change, Generation, changing, read_current
+from indexes.roots import check_roots
 from indexes.segments import SegmentFacts, write_segment
 from indexes.store import encoded, open_parts
 

@@ -21,14 +21,13 @@ from indexes.generations import (
     Generation,
     IndexSettings,
     changing,
-    check_roots,
-    known_settings,
     read_current,
 )
 from indexes.live import Live, numbers
 from indexes.passage_files import record_of
 from indexes.passages import Document, PassageStore
 from indexes.postings import Postings
+from indexes.roots import check_roots, known_settings
 from indexes.segments import ARRAYS, EncodedDocument, Segment, SegmentFacts, write_segment
 from indexes.token_vectors import TokenVectors
 from indexes.vectors import VectorIndex

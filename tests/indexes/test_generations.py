@@ -9,8 +9,9 @@ import pytest
 
 from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError
 from indexes.files import CURRENT
-from indexes.generations import TEMPORARY, changing, generation_file, read_current
+from indexes.generations import TEMPORARY, changing, read_current
 from indexes.maintenance import verify
+from indexes.roots import generation_file
 from indexes.store import change_index, known_roots, open_index, write_index
 from tests.indexes.small import FILES, SETTINGS, build, everything, old_index, one_chunk
 
