@@ -65,6 +65,7 @@ def merge_due(folder: Path) -> Generation:
 
 def compact(folder: Path) -> Generation:
     """Make one segment of all, without what was deleted. Raises IndexStoreError."""
+    read_current(folder)  # before the lock, which would make the folder
     with changing(folder) as change:
         current = read_current(folder)
         if len(current.segments) > 1 or any(segment.deleted for segment in current.segments):
