@@ -26,6 +26,10 @@ def serve(
     open_to_all: Annotated[
         bool, typer.Option("--open", help="Let other machines ask without a key, and use the page.")
     ] = False,
+    auth: Annotated[
+        bool | None,
+        typer.Option("--auth/--no-auth", help="Let only those use the page who were added with `users add`."),
+    ] = None,
 ) -> None:
     """Serve the HTTP API, OpenAI's protocol: /v1/chat/completions, /v1/embeddings, /v1/models, and /v1/answers.
 
@@ -33,9 +37,10 @@ def serve(
     """
     from app.settings import load_settings
 
+    flags = flags | {"auth": auth}
     settings = load_settings(**flags)
     keys = [key.get_secret_value() for key in settings.api_keys]
-    check_reach(host, bool(keys), page, open_to_all)
+    check_reach(host, bool(keys), page and not settings.auth, open_to_all)
     from app.api.access import make_access
     from app.api.application import create_application
     from app.api.page import mount_page
@@ -53,4 +58,23 @@ def serve(
         build_python_docs(engine, progress)
     if page:
         mount_page(application, engine)
+    run(application, listening, engine.load)
+
+
+def serve_page(flags: EngineFlags, host: str, port: int) -> None:
+    """Serve the chat page alone."""
+    from app.api.access import make_access
+    from app.api.page import page_alone
+    from app.api.server import listening_socket
+    from app.api.server import serve as run
+
+    listening = listening_socket(host, port)
+    engine = make_engine(**flags)
+    from app.indexing import build_python_docs
+    from app.terminal import progress_bars
+
+    settings = engine.settings
+    application = page_alone(engine, make_access(host, (), settings.allowed_hosts, (), pages=True))
+    with progress_bars() as progress:
+        build_python_docs(engine, progress)
     run(application, listening, engine.load)
