@@ -28,8 +28,7 @@ def source(served: Service, body: AnswerRequest) -> Path | Finder:
         if body.index is not None:
             raise SettingError("a question is answered from an `index` or from `references`; send one of them")
         return given(named(body.references))
-    name = served.engine.settings.index if body.index is None else body.index
-    return served.engine.paths.indexes / check_name(name)
+    return served.source if body.index is None else served.engine.paths.indexes / check_name(body.index)
 
 
 async def _events(states: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
