@@ -3,11 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup chat ask test lint clean
+.PHONY: help setup chat ask batch test lint clean
 
 help:
 	@echo 'make chat          set up and serve the chat page on http://127.0.0.1:7860'
 	@echo 'make ask Q="..."   set up and answer one question here'
+	@echo 'make batch         set up, answer twenty questions on the built-in corpus, score them, compare with plain decoding'
 	@echo 'make setup         only set up: packages, models, index of the built-in corpus'
 	@echo 'make test          set up and run all tests'
 	@echo 'make lint          linters, types and the import contract'
@@ -22,6 +23,9 @@ ask: .venv/installed
 	@test -n "$$Q" || { echo 'Ask something: make ask Q="What is a lambda?"' >&2; exit 2; }
 	@$(BIN)/python app.py ask -- "$$Q"
 
+batch: .venv/installed
+	$(BIN)/python app.py batch --dataset python-docs --compare plain --out runs/python-docs
+
 test: .venv/installed-dev
 	$(BIN)/python -m tests.browser
 	$(BIN)/python app.py setup
@@ -30,7 +34,7 @@ test: .venv/installed-dev
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy app retrieval decoding indexes benchmarks tests
+	$(BIN)/mypy app retrieval decoding indexes benchmarks examples tests
 	$(BIN)/mypy app.py
 	$(BIN)/lint-imports
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.spans import Span
 from decoding.loop import Step
+from retrieval.conversation import NOTHING_FOUND
 from retrieval.finder import Found
 
 
@@ -16,7 +17,8 @@ class Stats:
 
     new_tokens counts a stop token too, forward_passes the prefill too. accept_length is tokens emitted per
     forward pass after the prefill, and tokens_per_s those tokens per second of those passes: plain decoding has
-    an accept length of 1.00. Times are in seconds from the question on, retrieval and prefill included.
+    an accept length of 1.00. Where another server writes, forward_passes is 0: they are unknown. Times are in
+    seconds from the question on, retrieval and prefill included.
     """
 
     drafter: str
@@ -53,9 +55,10 @@ class Stats:
         )
 
     def line(self) -> str:
-        """The one line of figures under an answer."""
+        """The one line of figures under an answer; another server's forward passes are not known."""
+        accepted = f"accept length {self.accept_length:.2f} " if self.forward_passes else ""
         return (
-            f"{self.tokens_per_s:.1f} tokens/s · accept length {self.accept_length:.2f} ({self.drafter}) · "
+            f"{self.tokens_per_s:.1f} tokens/s · {accepted}({self.drafter}) · "
             f"{self.copied_fraction:.0%} stands in the passages · "
             f"first token after {self.time_to_first_token_s:.2f} s · {self.new_tokens} tokens in {self.total_s:.2f} s"
         )
@@ -83,7 +86,8 @@ class Answer:
     """An answer as far as it is written. `passages` are those in the prompt, best first; `passes` are those so far.
 
     finished says why it ended: "stop", "length" (token limit), "context" (context limit), "cancelled",
-    "repetition" (it began to repeat itself); None while it is being written.
+    "repetition" (it began to repeat itself), "nothing-found" (no passage is about the question); None while it is
+    being written.
     notes are for people: what had to be left out, what was switched off.
     """
 
@@ -105,6 +109,7 @@ class Answer:
                 "page": found.passage.page,
                 "start": found.passage.start,
                 "score": round(found.score, 4),
+                "relevance": None if found.relevance is None else round(found.relevance, 4),
                 "text": found.passage.text,
             }
             for found in self.passages
@@ -118,3 +123,15 @@ class Answer:
             "finished": self.finished,
             "notes": list(self.notes),
         }
+
+
+def without_an_answer(answer: Answer, min_relevance: float) -> Answer | None:
+    """The answer that the documents do not say it; None where a passage may be about the question.
+
+    A passage that nobody judged may be.
+    """
+    if any(found.relevance is None or found.relevance >= min_relevance for found in answer.passages):
+        return None
+    listed = "; the closest passages are listed" if answer.passages else ""
+    note = f"nothing relevant was found{listed}"
+    return replace(answer, text=NOTHING_FOUND, finished="nothing-found", notes=(*answer.notes, note))

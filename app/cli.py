@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from app.api import command as api_command
+from app.batch.command import batch
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
 from app.documents_cli import documents_cli
@@ -35,6 +37,10 @@ cli = typer.Typer(
 cli.add_typer(datastore_cli, name="datastore")
 cli.add_typer(users_cli, name="users")
 cli.add_typer(documents_cli, name="documents")
+cli.command(
+    epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
+)(batch)
+cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
 
 
 @cli.callback()
@@ -52,16 +58,12 @@ def ask(
 ) -> None:
     """Answer one question: streamed, copied spans coloured per passage, then the passages and the figures."""
     engine = make_engine(**flags)
-    from app.indexing import build_python_docs
+    from app.sources import chosen_source
     from app.terminal import print_stream, progress_bars
-    from indexes.store import check_name
-    from retrieval.python_docs import PYTHON_DOCS
 
-    name = check_name(engine.settings.index)
-    if name == PYTHON_DOCS:
-        with progress_bars() as progress:
-            build_python_docs(engine, progress)
-    answers = engine.ask(question, engine.paths.indexes / name)
+    with progress_bars() as progress:
+        source = chosen_source(engine, progress)
+    answers = engine.ask(question, source)
     if as_json:
         *_, answer = answers
         print(json.dumps(answer.to_json()))
@@ -148,6 +150,8 @@ def chat(
 ) -> None:
     """Serve the chat page."""
     engine = make_engine(**flags, auth=auth)
+    if engine.settings.finder:
+        raise SettingError("the chat page asks indexes; a finder of your own works with ask and batch")
     from app.indexing import build_python_docs
     from app.page.serving import serve
     from app.terminal import progress_bars

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.answer_cache import AnswerCache
-from app.answers import Answer, Stats
+from app.answers import Answer, Stats, without_an_answer
 from app.asking import AS_SET, AnswerOptions, Task
 from app.kept_drafters import KeptDrafters, count_passages
 from app.library import Library, asked
@@ -22,6 +22,7 @@ from app.loading import silent
 from app.models import Say
 from app.profiles import LATE_INTERACTION, NO_RERANKER
 from app.prompt import Message, checked
+from app.remote import RemoteWriter, remote_server
 from app.settings import Paths, Settings
 from app.writing import AnswerWriter, WritingSettings
 from decoding.acceptance import Acceptance
@@ -47,35 +48,30 @@ class Engine(Library):
 
     def __init__(self, settings: Settings, say: Say = silent, home: Paths | None = None) -> None:
         super().__init__(settings, say, home)
-        self.sampling = Sampling(
-            settings.temperature,
-            settings.top_p,
-            settings.sample_top_k,
-            settings.min_p,
-            settings.repetition_penalty,
-            settings.seed,
-        )
+        filters = settings.top_p, settings.sample_top_k, settings.min_p
+        self.sampling = Sampling(settings.temperature, *filters, settings.repetition_penalty, settings.seed)
         self._writing = threading.Lock()
         self._budgets: dict[str, NodeBudget] = {}
         self._drafters = KeptDrafters(self._new_drafter)
         self._counts: dict[str, NgramCounts] = {}
         self._checked = False
         self._loaded = False
+        server = remote_server(settings)
+        self._remote = RemoteWriter(server, self._writing_settings) if server else None
 
     @functools.cached_property
     def _answers(self) -> AnswerCache:
         return AnswerCache(self.encoder.encode_questions)
 
+    @property
+    def _writing_settings(self) -> WritingSettings:
+        settings, turns = self.settings, self.profile.history_turns
+        limits = settings.max_new_tokens, self.max_nodes, turns, settings.min_span_words
+        return WritingSettings(*limits, settings.stop_repeats, self.sampling)
+
     @functools.cached_property
     def _answer_writer(self) -> AnswerWriter:
-        settings = WritingSettings(
-            self.settings.max_new_tokens,
-            self.max_nodes,
-            self.profile.history_turns,
-            self.settings.min_span_words,
-            self.settings.stop_repeats,
-            self.sampling,
-        )
+        settings = self._writing_settings
         return AnswerWriter(self.target, self.tokenizer, self.writer, self.stop_tokens, settings, self._prefixes)
 
     @functools.cached_property
@@ -88,11 +84,14 @@ class Engine(Library):
         It learns from every answer: how long passes take, and how often what the drafter states comes true.
         Ask for it while no answer is being written: the first one may measure.
         """
-        if self.settings.node_budget != "adaptive" or drafter == "plain" or self.max_nodes == 0:
+        if not self._adapts(drafter):
             return None
         if drafter not in self._budgets:
             self._budgets[drafter] = AdaptiveNodes(self.verify_times, Acceptance(drafter in CALIBRATED))
         return self._budgets[drafter]
+
+    def _adapts(self, drafter: str) -> bool:
+        return self.settings.node_budget == "adaptive" and drafter != "plain" and self.max_nodes > 0
 
     def _check_verify_times(self) -> None:
         """Measure again, once, what a busy machine disturbed: drafting would look too dear for ever."""
@@ -105,11 +104,9 @@ class Engine(Library):
         """Load every model and compile what is compiled now, so that the first question does not wait."""
         with self._loading:
             if not self._loaded:
-                self._say(
-                    f"Loading {self.profile.model} and {self.profile.encoder} on {self.device} in {self.dtype_name}"
-                )
                 self._load()
-        if "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
+        measures = self._remote is None and self._adapts(self.settings.drafter)
+        if measures and "verify_times" not in vars(self):  # no answer is begun before, so nobody waits for one here
             with self._writing:
                 self.node_budget(self.settings.drafter)
 
@@ -118,11 +115,15 @@ class Engine(Library):
         notice = threading.Timer(10, self._say, ["Compiling what is fast (once on this machine, about a minute)"])
         notice.start()
         try:
-            _ = self.encoder, self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+            if self._remote is None:
+                self._say(f"Loading {self.profile.model} on {self.device} in {self.dtype_name}")
+                _ = self.writer, self.stop_tokens, self.resources(self.settings.drafter)
+                if self.settings.drafter == "blend":
+                    compile_blend()
+            self._say(f"Loading {self.profile.encoder} on {self.device}")
+            _ = self.encoder
             if self.profile.reranker not in (LATE_INTERACTION, NO_RERANKER):
                 _ = self.cross_encoder
-            if self.settings.drafter == "blend":
-                compile_blend()
             self._loaded = True
         finally:
             notice.cancel()
@@ -167,15 +168,18 @@ class Engine(Library):
         cancelled: Callable[[], bool] = never,
         person: str | None = None,
     ) -> Task:
-        """The answer to write, its passages found, as `ask` has it written."""
+        """The answer to write, its passages found, as `ask` has it written; finished if they do not say."""
         start = time.perf_counter()
         question = asked(question)
         self._check(options)
         self.load()
         found = tuple(self.find(question, source, options.top_k, turns))
-        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=time.perf_counter() - start)
+        retrieval_s = time.perf_counter() - start
+        stats = Stats(options.drafter or self.settings.drafter, retrieval_s=retrieval_s, total_s=retrieval_s)
+        state = Answer(question, found, stats)
+        state = without_an_answer(state, self.settings.min_relevance) or state
         folder = source if isinstance(source, Path) else None
-        return Task(Answer(question, found, stats), options, turns, None, folder, cancelled, person, start)
+        return Task(state, options, turns, None, folder, cancelled, person, start)
 
     def complete(
         self,
@@ -190,7 +194,8 @@ class Engine(Library):
         Drafts copy from the messages and from `references`, in which spans are found. Yields as `ask` does.
         """
         start = time.perf_counter()
-        question = next(message["content"] for message in reversed(checked(messages)) if message["role"] == "user")
+        messages = checked(messages)
+        question = next(message["content"] for message in reversed(messages) if message["role"] == "user")
         self._check(options)
         self.load()
         state = Answer(question, tuple(references), Stats(options.drafter or self.settings.drafter))
@@ -201,6 +206,13 @@ class Engine(Library):
             check_drafter(options.drafter, Resources(datastore=self._datastore), self.settings.draft_model is not None)
 
     def _write(self, task: Task) -> Iterator[Answer]:
+        """Have the answer written: elsewhere, or here when its turn has come, for here one is written at a time."""
+        if task.state.finished:  # there is nothing to write it from
+            yield task.state
+            return
+        if self._remote is not None:
+            yield from self._remote.write(task)
+            return
         with self.turn_to_write(task.cancelled) as may_write:
             if may_write:
                 yield from self.write(task)

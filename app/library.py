@@ -19,6 +19,7 @@ from indexes.files import current_generation
 from indexes.store import IndexSettings, PassageIndex, open_index
 from retrieval.conversation import Turn
 from retrieval.finder import Finder, Found
+from retrieval.relevance import judge_of
 from retrieval.retriever import Retriever
 
 
@@ -73,9 +74,9 @@ class Library(Loaded):
             LATE_INTERACTION: lambda: LateInteractionReranker(self.encoder, index.tokens, index.postings),
             NO_RERANKER: lambda: None,
         }.get(self.profile.reranker, lambda: self.cross_encoder)()
-        return Retriever(
-            self.encoder, index.vectors, index.postings, index.passages.get, reranker, self.settings.candidates
-        )
+        judge = judge_of(self.encoder, index) if self.profile.reranker == LATE_INTERACTION else None
+        candidates = self.settings.candidates
+        return Retriever(self.encoder, index.vectors, index.postings, index.passages.get, reranker, candidates, judge)
 
     def find(
         self, question: str, source: Path | Finder, top_k: int | None = None, turns: Sequence[Turn] = ()
@@ -85,9 +86,12 @@ class Library(Loaded):
         Raises SettingError for an empty question, IndexStoreError.
         """
         question = asked(question)
-        finder = self.retriever(self.open(source)) if isinstance(source, Path) else source
+        count = self.profile.top_k if top_k is None else top_k
+        if not isinstance(source, Path):  # not locked: it may wait for a machine elsewhere, or ask this engine itself
+            return source.find(question, count, turns)
+        finder = self.retriever(self.open(source))
         with self._finding:
-            return finder.find(question, top_k or self.profile.top_k, turns)
+            return finder.find(question, count, turns)
 
 
 def asked(question: str) -> str:

@@ -21,6 +21,13 @@ ExactOption = Annotated[
     bool | None, typer.Option("--exact/--fast", help="Same bits whatever is drafted, on a GPU too; a CPU always does.")
 ]
 IndexOption = Annotated[str | None, typer.Option("--index", "-i", help="Which index to ask (default: python-docs).")]
+FinderOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Ask your own code for passages, not an index: package.module:name or path/to/file.py:name, a LangChain "
+        "vector store or retriever, an object with find(), or a function that makes one. [bold]It is run.[/bold]"
+    ),
+]
 DatastoreOption = Annotated[str | None, typer.Option(help="What the drafters crest and rest copy from.")]
 DrafterOption = Annotated[str | None, typer.Option(help="blend (default), trie, plain, ... An unknown name lists all.")]
 DraftModelOption = Annotated[
@@ -58,8 +65,24 @@ PenaltyOption = Annotated[
 SeedOption = Annotated[int | None, typer.Option(help="Another seed, another answer.", rich_help_panel=SAMPLING)]
 MaxNewTokensOption = Annotated[int | None, typer.Option(help="Longest answer, in tokens (default: 160).")]
 
+REMOTE = "Another server as the generator"
+EngineOption = Annotated[
+    str | None, typer.Option(help="local (default), or openai: a server of that protocol.", rich_help_panel=REMOTE)
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option(help="Its address, such as http://127.0.0.1:8000/v1.", rich_help_panel=REMOTE)
+]
+ApiKeyOption = Annotated[
+    str | None,
+    typer.Option(help="Its key; better in QUOTEWRIGHT_API_KEY, which no list shows.", rich_help_panel=REMOTE),
+]
+RemoteModelOption = Annotated[
+    str | None, typer.Option(help="Which of its models (default: the only one).", rich_help_panel=REMOTE)
+]
+
 ENGINE_OPTIONS: dict[str, Any] = {
     "index": IndexOption,
+    "finder": FinderOption,
     "drafter": DrafterOption,
     "datastore": DatastoreOption,
     "draft_model": DraftModelOption,
@@ -81,6 +104,10 @@ ENGINE_OPTIONS: dict[str, Any] = {
     "min_p": MinPOption,
     "repetition_penalty": PenaltyOption,
     "seed": SeedOption,
+    "engine": EngineOption,
+    "base_url": BaseUrlOption,
+    "api_key": ApiKeyOption,
+    "remote_model": RemoteModelOption,
 }
 EngineFlags = dict[str, Any]  # what of ENGINE_OPTIONS somebody chose, by the names of `app.settings`
 

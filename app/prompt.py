@@ -116,7 +116,7 @@ def question_messages(question: str, passages: Sequence[str], turns: Sequence[Tu
 
 
 def checked(messages: Sequence[Message]) -> list[Message]:
-    """The messages with neighbours of one role joined, which strict templates ask for.
+    """The messages as they can be encoded, with neighbours of one role joined, which strict templates ask for.
 
     Raises SettingError for an unknown role, or when there is nothing to answer.
     """
@@ -125,10 +125,10 @@ def checked(messages: Sequence[Message]) -> list[Message]:
         role = ROLES.get(message["role"])
         if role is None:
             raise SettingError(f"a message has the role {message['role']!r}; choose one of {', '.join(ROLES)}")
+        content = message["content"].encode("utf-8", "replace").decode("utf-8")
         if joined and joined[-1]["role"] == role:
-            joined[-1] = {"role": role, "content": f"{joined[-1]['content']}\n\n{message['content']}"}
-        else:
-            joined.append({"role": role, "content": message["content"]})
+            content = f"{joined.pop()['content']}\n\n{content}"
+        joined.append({"role": role, "content": content})
     if not any(message["content"].strip() for message in joined if message["role"] == "user"):
         raise SettingError("there is no user message with text in it; ask something")
     return joined

@@ -16,6 +16,7 @@ from app.answers import Answer
 from app.asking import AS_SET, AnswerOptions
 from decoding.loop import never
 from decoding.target import Snapshot, TargetModel
+from indexes.errors import SettingError
 from retrieval.conversation import Turn
 from retrieval.finder import Finder
 
@@ -89,10 +90,15 @@ def race(
 
     Neither learns from the other, nor from anybody's earlier answers. Raises QuotewrightError as `Engine.ask` does.
     """
+    if engine.settings.engine != "local":
+        raise SettingError("a race needs a model in this process; leave out --engine")
     task = engine.task(question, source, turns, options, cancelled)
     drafters = (options.drafter, engine.settings.drafter, "blend")
     drafter = next(name for name in drafters if name not in (None, PLAIN))
     lanes = [replace(task.state, stats=replace(task.state.stats, drafter=name)) for name in (PLAIN, drafter)]
+    if task.state.finished:  # there is nothing to write it from
+        yield RaceState(*map(Lane, lanes))
+        return
     with engine.turn_to_write(cancelled) as may_write:
         if not may_write:
             plain, drafted = (Lane(replace(state, finished="cancelled")) for state in lanes)

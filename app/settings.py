@@ -9,11 +9,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from app.profiles import PROFILES, Profile
 from indexes.errors import SettingError
@@ -70,6 +76,16 @@ def paths() -> Paths:
     return Paths(platformdirs.user_data_path("quotewright"), platformdirs.user_cache_path("quotewright"))
 
 
+def _split(value: Any) -> Any:
+    """Texts between commas as a list."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Secrets = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split)]
+SECRET = ("api_key", "api_keys")
+
+
 class Settings(BaseSettings):
     """All settings; None means that the profile decides."""
 
@@ -97,12 +113,26 @@ class Settings(BaseSettings):
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    min_relevance: float = Field(default=0.25, ge=0, le=1)
     candidates: int = Field(default=100, ge=1, le=10_000)
     min_span_words: int = Field(default=3, ge=1)
     stop_repeats: bool = True
     share_answers: bool = False
     prefix_cache_mb: int = Field(default=512, ge=0)
     index: str = "python-docs"
+    finder: str | None = None
+    engine: Literal["local", "openai"] = "local"
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    remote_model: str | None = None
+    remote_timeout_s: float = Field(default=300, gt=0, allow_inf_nan=False)
+    api_keys: Secrets = ()  # this and what follows: for `serve`
+    allowed_hosts: Names = ()
+    cors_origins: Names = ()
+    max_body_mb: int = Field(default=4, ge=1, le=1024)
+    most_new_tokens: int = Field(default=4096, ge=1)  # the longest answer that a request may ask for
+    queue_length: int = Field(default=16, ge=0, le=10_000)  # requests that may wait for the model
+    request_timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)  # waiting included
     auth: bool = False
 
     @classmethod
@@ -117,8 +147,10 @@ class Settings(BaseSettings):
         """The profile with this person's choices in it. Raises SettingError for an unknown profile."""
         if self.profile not in PROFILES:
             raise SettingError(f"unknown profile {self.profile!r}; choose one of {', '.join(PROFILES)}")
+        remote = self.engine != "local"  # then another server's model answers, whatever it is
         return PROFILES[self.profile].with_choices(
-            model=self.model,
+            model=(self.remote_model or "the server's model") if remote else self.model,
+            note="" if remote else None,
             encoder=self.encoder,
             reranker=self.reranker,
             top_k=self.top_k,
@@ -132,8 +164,13 @@ def load_settings(**flags: Any) -> Settings:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))} = {item['input']!r}: {item['msg']}" for item in error.errors()
+            f"{'.'.join(map(str, item['loc']))} = {_shown(item['loc'], item['input'])}: {item['msg']}"
+            for item in error.errors()
         )
-        raise SettingError(f"a setting cannot be used: {problems}") from error
+        raise SettingError(f"a setting cannot be used: {problems}") from None  # the cause would show secrets
     except (ValueError, OSError) as error:
         raise SettingError(f"{paths().data / 'settings.toml'} cannot be read: {error}") from error
+
+
+def _shown(location: tuple[int | str, ...], value: object) -> str:
+    return "***" if location and location[0] in SECRET else repr(value)

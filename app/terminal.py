@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -110,6 +111,15 @@ def print_report(name: str, report: IndexReport | None, as_json: bool) -> None:
         soft_wrap=True,
     )
     print_skipped(report.skipped)
+
+
+def print_figures(headline: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Named figures, one a line."""
+    out.print(Text(visible(headline)), soft_wrap=True)
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, "dim"), Text(visible(value)))
+    out.print(table)
 
 
 def print_skipped(skipped: Mapping[str, str]) -> None:

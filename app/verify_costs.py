@@ -34,7 +34,7 @@ def costs_key(model: str, folder: Path, target: TargetModel, device: str, dtype:
     return {
         "format": FORMAT,
         "model": model,
-        "files": _files_digest(folder),
+        "files": files_digest(folder),
         "target": type(target).__name__,
         "device": _device_name(device),
         "dtype": dtype,
@@ -88,7 +88,7 @@ def _read(path: Path, key: Key) -> VerifyCosts | None:
         return None
 
 
-def _files_digest(folder: Path) -> str:
+def files_digest(folder: Path) -> str:
     """Tells one model's files from another's by the configuration and all sizes, without reading the weights."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):

@@ -127,10 +127,12 @@ def references(
     and answers to similar questions that are none of those turns."""
     told = [turn.answer for turn in task.turns[-REFERENCE_TURNS:]]
     messages = task.messages or [{"role": "question", "content": answer.question}]
+    told_as_messages = {item["content"] for item in messages}  # spans are found in them, too; drafts need them once
     return (
         *(
             Reference(encode(fold(found.passage.text)), "document", found.passage.id, found.score)
             for found in answer.passages
+            if found.passage.text not in told_as_messages
         ),
         *(Reference(encode(item["content"]), KINDS.get(item["role"], "document")) for item in messages),
         *(Reference(encode(text), "turn") for text in told),

@@ -19,10 +19,12 @@ from app.options import (
     TargetOption,
 )
 from app.terminal import out, progress_bars
+from benchmarks.follow_ups import follow_ups
 from benchmarks.gpu import gpu
 from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption
 from benchmarks.peers.command import EXAMPLE, peers
 from benchmarks.perplexity import perplexity
+from benchmarks.relevance import relevance
 from benchmarks.report_command import report
 from benchmarks.scaling import scaling
 from benchmarks.tables import print_result
@@ -239,6 +241,8 @@ cli.command(epilog="Example: python -m benchmarks gpu --shape llama-3.1-8b --dat
 # Those whose measurements take several modules have one for the command too.
 cli.command(epilog="Example: python -m benchmarks scaling --contexts 512,1024,2048 --chunks 100,200,400")(scaling)
 cli.command(epilog="Example: python -m benchmarks perplexity --dtype bfloat16,int8 --tokens 5000")(perplexity)
+cli.command("follow-ups", epilog="Example: python -m benchmarks follow-ups --data squad2_dev.json")(follow_ups)
+cli.command(epilog="Example: python -m benchmarks relevance --data squad2_dev.json --fit")(relevance)
 cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")(report)
 cli.command("peers", epilog=EXAMPLE)(peers)
 

@@ -29,6 +29,15 @@ class Question:
     paragraph: int
 
 
+@dataclass(frozen=True, slots=True)
+class Article:
+    """An article of a SQuAD file: its paragraphs, and its answerable questions with the texts that answer them."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+    questions: tuple[tuple[Question, tuple[str, ...]], ...]
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON lines file. Raises SettingError for anything else."""
     try:
@@ -92,6 +101,22 @@ def read_squad(path: Path) -> tuple[list[str], list[Question]]:
         return [paragraph["context"] for paragraph in paragraphs], questions
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingError(f"{path} cannot be read as SQuAD JSON: {type(error).__name__}: {error}") from error
+
+
+def read_articles(path: Path) -> list[Article]:
+    """Articles; a question's paragraph is its place in the article. Raises SettingError for another form."""
+    read_squad(path)
+    articles: list[Article] = []
+    for article in json.loads(path.read_text("utf-8"))["data"]:
+        questions = [
+            (Question(item["question"].strip(), row), tuple(answer["text"] for answer in item["answers"]))
+            for row, paragraph in enumerate(article["paragraphs"])
+            for item in paragraph["qas"]
+            if not item.get("is_impossible")
+        ]
+        paragraphs = tuple(paragraph["context"] for paragraph in article["paragraphs"])
+        articles.append(Article(str(article.get("title", len(articles))), paragraphs, tuple(questions)))
+    return articles
 
 
 def sample(questions: list[Question], count: int, seed: int, rest: bool = False) -> list[Question]:

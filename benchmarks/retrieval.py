@@ -13,6 +13,7 @@ from benchmarks.data import Question, read_squad, sample
 from indexes.passages import Chunk, Document
 from indexes.store import EncodedDocument, open_index, write_index
 from indexes.token_vectors import quantise
+from retrieval.follow_ups import alone
 from retrieval.indexing import Progress
 from retrieval.retriever import Rankings
 
@@ -26,13 +27,13 @@ def run(engine: Engine, data: Path, count: int, seed: int, rest: bool, progress:
     asked = sample(questions, count, seed, rest)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "squad"
-        write_index(folder, engine.index_settings(), _encoded(engine, paragraphs, progress))
+        write_index(folder, engine.index_settings(), encoded(engine, paragraphs, progress))
         index = open_index(folder)
         retriever = engine.retriever(index)
         results: list[tuple[Question, Rankings]] = []
         for done, question in enumerate(asked):
             progress("Asking", done, len(asked))
-            results.append((question, retriever.rank(question.text)))
+            results.append((question, retriever.rank(alone(question.text))))
         progress("Asking", len(asked), len(asked))
         index.passages.close()
     chosen = conditions(
@@ -50,8 +51,9 @@ def run(engine: Engine, data: Path, count: int, seed: int, rest: bool, progress:
     return {"conditions": chosen, "stages": [_stage(stage, results) for stage in STAGES]}
 
 
-def _encoded(engine: Engine, paragraphs: Sequence[str], progress: Progress) -> list[EncodedDocument]:
-    encoded: list[EncodedDocument] = []
+def encoded(engine: Engine, paragraphs: Sequence[str], progress: Progress) -> list[EncodedDocument]:
+    """Every paragraph as a document of one passage."""
+    documents: list[EncodedDocument] = []
     for begin in range(0, len(paragraphs), 64):
         progress("Encoding paragraphs", begin, len(paragraphs))
         batch = paragraphs[begin : begin + 64]
@@ -59,9 +61,9 @@ def _encoded(engine: Engine, paragraphs: Sequence[str], progress: Progress) -> l
         for offset, text in enumerate(batch):
             document = Document(f"squad/{begin + offset}", str(begin + offset), text, "")
             row = vectors[offset : offset + 1]
-            encoded.append(EncodedDocument(document, [Chunk(0, text)], row, [quantise(tokens[offset])]))
+            documents.append(EncodedDocument(document, [Chunk(0, text)], row, [quantise(tokens[offset])]))
     progress("Encoding paragraphs", len(paragraphs), len(paragraphs))
-    return encoded
+    return documents
 
 
 def _stage(stage: str, results: list[tuple[Question, Rankings]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ QuotewrightError
 ├── DraftTreeError      the arrays of a draft tree do not describe a tree
 ├── DocumentError       one file cannot be read; building an index lists it and goes on
 ├── NothingToIndexError none of the given files could be read
+├── FinderError         somebody's own finder of passages failed, or gave what are no passages
 ├── ConversationError   a kept conversation is not there, or the file that holds them cannot be used
 └── IndexStoreError     an index is missing, locked, of another format or of another encoder
     └── DamagedIndexError   a file of an index is not what was written
@@ -46,6 +47,10 @@ class DocumentError(QuotewrightError):
 
 class NothingToIndexError(QuotewrightError):
     """None of the given files could be read."""
+
+
+class FinderError(QuotewrightError):
+    """Somebody's own finder of passages failed, or gave what are no passages."""
 
 
 class ConversationError(QuotewrightError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,21 @@ def _stemmer() -> Any:
     return Stemmer.Stemmer("english")
 
 
-def _words(texts: Sequence[str]) -> Any:
+def _words(texts: Sequence[str], stopwords: str = "en") -> Any:
     # \w+ and not bm25s's default of two letters or more: "C", "5" and "=" questions name single characters
     return bm25s.tokenize(
         list(texts),
         token_pattern=r"(?u)\b\w+\b",
-        stopwords="en",
+        stopwords=stopwords,
         stemmer=_stemmer(),
         return_ids=False,
         show_progress=False,
     )
+
+
+def stems(text: str) -> set[str]:
+    """The different words of a text as postings hold them."""
+    return set(_words([text])[0])
 
 
 def build_postings(texts: Sequence[str], folder: Path) -> None:
@@ -54,6 +60,18 @@ class Postings:
         if not words:
             return np.zeros(int(self._index.scores["num_docs"]), np.float32)
         return np.asarray(self._index.get_scores(words), np.float32)
+
+    def rarity(self, question: str) -> dict[str, float]:
+        """BM25's inverse document frequency of each different word that is no function word (English ones are known),
+        as `stems` gives it; a word that no passage holds is rarest."""
+        held = np.diff(self._index.scores["indptr"])  # how many passages hold each known word
+        count = int(self._index.scores["num_docs"])
+        found: dict[str, float] = {}
+        for word in _words([question], "en_plus")[0]:
+            known = self._index.vocab_dict.get(word)
+            holding = 0 if known is None else int(held[known])
+            found[word] = math.log(1 + (count - holding + 0.5) / (holding + 0.5))
+        return found
 
     def search(self, question: str, top_k: int) -> list[int]:
         """Rows of the `top_k` passages that share words with the question, best BM25 score first."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOTHING_FOUND = "The documents do not say."  # the answer where no passage is about the question
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
 import bs4
+from bs4.dammit import EncodingDetector
 from bs4.element import PreformattedString
 
 from retrieval.parsers.encodings import BOMS, refuse_binary
@@ -23,9 +25,12 @@ BREAKS = (
 
 
 def parse_html(data: bytes) -> Parsed:
-    """A page, which says its own encoding."""
+    """A page in the encoding that it says, else in UTF-8, else in one that is guessed."""
     if not data.startswith(tuple(BOMS)):
         refuse_binary(data)
+    if EncodingDetector.find_declared_encoding(data, is_html=True) is None:
+        with contextlib.suppress(UnicodeDecodeError):  # of a few words, guesses are often wrong
+            return parse_fragment(data.decode("utf-8-sig"))
     return parse_fragment(data)
 
 

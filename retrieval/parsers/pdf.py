@@ -36,9 +36,13 @@ def parse_pdf(data: bytes) -> Parsed:
 
 def _headings(reader: pypdf.PdfReader, pages: Sequence[str]) -> dict[int, list[Mark]]:
     """The bookmarks' titles on each page, by the page's number from 0; those whose words it does not hold left out."""
+    try:
+        bookmarks = list(itertools.islice(_bookmarks(reader), MAX_BOOKMARKS))
+    except Exception:  # pypdf raises whatever it likes on broken outlines, and the pages can be read without
+        return {}
     marks: dict[int, list[Mark]] = {}
     folded: dict[int, str] = {}
-    for level, number, title in itertools.islice(_bookmarks(reader), MAX_BOOKMARKS):
+    for level, number, title in bookmarks:
         words = " ".join(title.split())
         if number not in folded:
             folded[number] = f" {' '.join(pages[number].split())} "  # the white space of a title is not the page's
@@ -49,12 +53,8 @@ def _headings(reader: pypdf.PdfReader, pages: Sequence[str]) -> dict[int, list[M
 
 
 def _bookmarks(reader: pypdf.PdfReader) -> Iterator[tuple[int, int, str]]:
-    """The level, page number from 0, and title of each bookmark; none if the outline is broken."""
-    try:
-        outline = reader.outline
-    except Exception:  # pypdf raises whatever it likes on broken outlines, and the pages can be read without
-        return
-    waiting: list[tuple[int, Any]] = [(0, outline)]
+    """The level, page number from 0, and title of each bookmark."""
+    waiting: list[tuple[int, Any]] = [(0, reader.outline)]
     while waiting:
         level, item = waiting.pop()
         if isinstance(item, list):

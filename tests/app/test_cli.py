@@ -72,7 +72,7 @@ def test_json_is_one_object_with_every_key_and_nothing_else(answered: subprocess
     assert {"question", "answer", "passages", "spans", "stats"} <= set(answer)
     assert set(answer["stats"]) >= STATS
     (passage,) = answer["passages"]
-    assert set(passage) == {"id", "source", "page", "start", "score", "text"}
+    assert set(passage) == {"id", "source", "page", "start", "score", "relevance", "text"}
     assert (passage["id"], passage["source"], passage["page"], passage["start"], passage["text"]) == (
         "notes/kettle.txt#0", "notes/kettle.txt", None, 0, NOTES,
     )  # fmt: skip
@@ -100,6 +100,7 @@ def test_an_unknown_index_names_the_command_that_makes_it(home: Path) -> None:
         (["ask", "x", "--profile", "huge"], ["unknown profile 'huge'", "laptop, desktop, gpu"]),
         (["ask", "  ", "--index", "notes"], ["the question is empty"]),
         (["ask", "x", "--index", "../x"], ["cannot be the name of an index"]),
+        (["ask", "x", "--finder", "none.py:store"], ["the finder 'none.py:store' cannot be loaded", "file.py:name"]),
         (["ask", "x", "--top-k", "0"], ["top_k", "greater than or equal to 1"]),
         (["ask", "x", "--temperature", "-1"], ["sampling's temperature is -1.0", "0 (greedy), or 0.01 to 100"]),
         (["ask", "x", "--seed", "-1"], ["sampling's seed is -1", "from 0 to"]),

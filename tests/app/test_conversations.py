@@ -17,7 +17,7 @@ from app.conversations import UNTITLED, Conversations, StoredTurn
 from app.spans import Span
 from indexes.errors import ConversationError
 from indexes.passages import Passage
-from retrieval.retriever import Found
+from retrieval.finder import Found
 
 ROOT = Path(__file__).parents[2]
 ANNA, BEN = "a" * 32, "b" * 32

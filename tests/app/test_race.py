@@ -11,6 +11,7 @@ from app.asking import AnswerOptions
 from app.engine import Engine
 from app.race import race
 from app.settings import Paths, Settings
+from retrieval.conversation import NOTHING_FOUND
 from retrieval.finder import given
 from tests.app.tiny_models import write_bge_m3, write_llama
 
@@ -79,3 +80,9 @@ def test_a_race_that_is_left_or_cancelled_frees_the_model(folder: Path) -> None:
     assert (last.plain.answer.finished, last.drafted.answer.finished) == ("cancelled", "cancelled")
     *_, answer = engine.ask(QUESTION, PASSAGES)
     assert answer.finished == "length"
+
+
+def test_where_nothing_is_found_both_lanes_say_so_at_once(folder: Path) -> None:
+    (state,) = race(make_engine(folder, "pytorch"), QUESTION, given([]))
+    assert state.plain.answer.text == state.drafted.answer.text == NOTHING_FOUND
+    assert state.speed_up is None

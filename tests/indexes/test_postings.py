@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from indexes.postings import Postings, build_postings
+from indexes.postings import Postings, build_postings, stems
 
 
 def postings(tmp_path: Path, *texts: str) -> Postings:
@@ -40,3 +41,14 @@ def test_a_question_without_known_words_finds_nothing(tmp_path: Path, question: 
 @pytest.mark.parametrize("text", ["the of and", "...", "— ! —"])
 def test_passages_without_a_single_word_can_be_indexed(tmp_path: Path, text: str) -> None:
     assert postings(tmp_path, text, text).search("the anything ...", 5) == []
+
+
+def test_a_word_is_the_rarer_the_fewer_passages_hold_it(tmp_path: Path) -> None:
+    found = postings(tmp_path, "the cat runs", "the dog", "a bird").rarity("What is the running cats' Zebra?")
+    assert found == pytest.approx(
+        {"run": math.log(1 + 2.5 / 1.5), "cat": math.log(1 + 2.5 / 1.5), "zebra": math.log(8)}
+    )
+
+
+def test_a_passage_s_stems_are_those_that_rarity_names() -> None:
+    assert stems("The cats were running") >= {"cat", "run"}

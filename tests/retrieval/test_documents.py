@@ -116,6 +116,18 @@ def test_html_says_its_own_encoding(tmp_path: Path) -> None:
     assert read(tmp_path, "a.html", text.encode("iso-8859-2")) == "Łódź"
 
 
+@pytest.mark.parametrize("text", ["Käse", "é", "start éé\u3000 <<<", "日本"])
+def test_html_that_says_no_encoding_is_utf_8_if_it_can_be(tmp_path: Path, text: str) -> None:
+    page = read(tmp_path, "a.html", f"<h1>{text.replace('<', '&lt;')}</h1>".encode())
+    assert page.split() == text.split()
+    assert read(tmp_path, "b.html", "\ufeff<h1>Käse".encode()) == "Käse"
+
+
+def test_html_in_no_known_encoding_is_guessed(tmp_path: Path) -> None:
+    text = "Привет, как дела? Это текст на русском языке. " * 10
+    assert read(tmp_path, "a.html", f"<p>{text}".encode("cp1251")) == text.strip()
+
+
 def test_rst_loses_its_marks(tmp_path: Path) -> None:
     text = "Title\n=====\n\nSome *big* `link <http://x>`_.\n\n.. note:: careful\n\n.. a comment\n\n- one\n- two\n"
     assert read(tmp_path, "a.rst", text) == "Title\n\nSome big link.\n\ncareful\n\none\n\ntwo"

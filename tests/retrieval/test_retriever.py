@@ -9,6 +9,8 @@ import pytest
 from indexes.errors import SettingError
 from indexes.passages import Passage
 from indexes.store import open_index
+from retrieval.conversation import Turn
+from retrieval.follow_ups import alone
 from retrieval.indexing import build_index
 from retrieval.rerankers import LateInteractionReranker, Reranker, Scores
 from retrieval.retriever import Retriever
@@ -37,59 +39,61 @@ def by_shared_words(question: str, passages: Sequence[Passage]) -> Scores:
 
 
 def test_the_passage_with_the_question_s_words_comes_first(tmp_path: Path) -> None:
-    assert retriever(tmp_path).retrieve("import modules", 1)[0].passage.text == TEXTS[1]
+    assert retriever(tmp_path).find("import modules", 1)[0].passage.text == TEXTS[1]
 
 
 def test_a_single_letter_finds_its_passage(tmp_path: Path) -> None:
-    assert retriever(tmp_path).rank("What is C?").lexical == [3]
+    assert retriever(tmp_path).rank(alone("What is C?")).lexical == [3]
 
 
 def test_the_reranker_s_scores_decide_the_order(tmp_path: Path) -> None:
-    found = retriever(tmp_path, by_length).retrieve("lambda", 4)
+    found = retriever(tmp_path, by_length).find("lambda", 4)
     assert [(item.passage.text, item.score) for item in found] == [
         (TEXTS[1], -20), (TEXTS[3], -21), (TEXTS[2], -22), (TEXTS[0], -24),
     ]  # fmt: skip
 
 
 def test_without_a_reranker_the_fused_scores_stand(tmp_path: Path) -> None:
-    found = retriever(tmp_path).retrieve("import modules", 1)
+    found = retriever(tmp_path).find("import modules", 1)
     assert found[0].score == pytest.approx(1 / 61 + 1 / 61)  # first in both rankings
 
 
 def test_top_k_cuts(tmp_path: Path) -> None:
-    assert len(retriever(tmp_path).retrieve("lambda", 2)) == 2
+    assert len(retriever(tmp_path).find("lambda", 2)) == 2
 
 
 def test_more_than_there_are_gives_all(tmp_path: Path) -> None:
-    assert len(retriever(tmp_path).retrieve("lambda", 50)) == 4
+    assert len(retriever(tmp_path).find("lambda", 50)) == 4
 
 
 def test_top_k_of_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="top_k is 0; it must be at least 1"):
-        retriever(tmp_path).retrieve("lambda", 0)
+        retriever(tmp_path).find("lambda", 0)
 
 
 def test_only_so_many_candidates_are_reranked(tmp_path: Path) -> None:
-    assert len(retriever(tmp_path, by_length, candidates=2).rank("lambda").reranked) == 2
+    assert len(retriever(tmp_path, by_length, candidates=2).rank(alone("lambda")).reranked) == 2
 
 
-def test_a_follow_up_is_searched_with_the_question_before_it(tmp_path: Path) -> None:
+def test_a_follow_up_finds_what_the_question_before_it_was_about(tmp_path: Path) -> None:
     found = retriever(tmp_path, by_shared_words, candidates=1)
-    assert found.retrieve("and what for?", 1, earlier="yield generators")[0].passage.text == TEXTS[2]
+    assert found.find("and what for?", 1, [Turn("yield generators", "")])[0].passage.text == TEXTS[2]
 
 
-def test_the_question_before_counts_half_when_a_follow_up_is_scored(tmp_path: Path) -> None:
-    found = retriever(tmp_path, by_shared_words).retrieve("import", 2, earlier="yield makes generators")
-    # generators: 0 + 3 / 2, import: 1 + 0 / 2
-    assert [(item.passage.text, item.score) for item in found] == [(TEXTS[2], 1.5), (TEXTS[1], 1.0)]
+def test_the_question_before_counts_less_when_a_follow_up_is_scored(tmp_path: Path) -> None:
+    found = retriever(tmp_path, by_shared_words).find("does it import", 2, [Turn("yield makes generators", "modules")])
+    # generators: 0 + 0.4 x 3 words of the question before; import: 1 + 0.25 x 1 word of the answer
+    assert [item.passage.text for item in found] == [TEXTS[1], TEXTS[2]]
+    assert [item.score for item in found] == pytest.approx([1.25, 1.2])
 
 
-def test_a_question_of_its_own_is_not_drawn_to_an_earlier_one(tmp_path: Path) -> None:
-    assert retriever(tmp_path, by_shared_words).retrieve("import modules", 1)[0].score == 2
+def test_a_question_that_stands_alone_is_not_drawn_to_the_one_before(tmp_path: Path) -> None:
+    found = retriever(tmp_path, by_shared_words).find("import modules", 4, [Turn("yield makes generators", "yield")])
+    assert [item.score for item in found] == [2, 0, 0, 0]
 
 
 def test_every_stage_is_timed(tmp_path: Path) -> None:
-    assert set(retriever(tmp_path).rank("lambda").seconds) == {"dense", "lexical", "fused", "reranked"}
+    assert set(retriever(tmp_path).rank(alone("lambda")).seconds) == {"dense", "lexical", "fused", "reranked"}
 
 
 class TwoWords(HashEncoder):

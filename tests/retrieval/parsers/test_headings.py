@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+import re
 import time
 from pathlib import Path
 from pydoc_data import topics
@@ -10,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes.passages import Document, Heading, headings_at
+from indexes.errors import DocumentError
+from indexes.passages import Document, headings_at
 from retrieval.chunking import chunk_document
 from retrieval.documents import read_document
 from retrieval.parsers.parsed import MAX_TITLE
-from retrieval.parsers.plain import underlined
 from retrieval.python_docs import python_docs
 from tests.retrieval.files import pdf, pdf_with_bookmarks, word, word_with_body, word_with_styles
 
@@ -131,33 +134,6 @@ def test_the_built_in_corpus_has_headings() -> None:
     assert len(by_title) == len(topics.topics)
 
 
-# Underlined titles
-
-
-@pytest.mark.parametrize(
-    ("text", "titles"),
-    [
-        ("Top\n===\n", ["Top"]),
-        ("Top\n==\n", []),  # shorter than the title
-        ("Top\r\n===\r\n\r\ntext", ["Top"]),
-        ("a line\nTop\n===\n", []),  # a paragraph's last line
-        ("  Top\n=====\n", []),  # indented
-        ("===\nTop\n===\n", ["Top"]),
-        ("-----\n=====\n", []),
-        ("==== ====\na    b\n==== ====\n", []),  # a table
-        ("Top\n=-=\n", []),
-        ("Top\n___\n", []),
-    ],
-)
-def test_a_title_is_a_line_with_a_line_of_one_sign_below(text: str, titles: list[str]) -> None:
-    assert [text[mark.start : mark.end] for mark in underlined(text)] == titles
-
-
-def test_the_levels_of_signs_are_in_the_order_of_their_first_use() -> None:
-    text = "A\n***\n\nB\n===\n\nC\n***\n\n===\nD\n===\n\nE\n---\n"
-    assert [mark.level for mark in underlined(text)] == [1, 2, 1, 3, 4]
-
-
 # Properties
 
 WORDS = st.text(st.sampled_from("ab \t\n<>&*_`#=-é😀\u3000"), max_size=30)
@@ -252,21 +228,28 @@ def test_headings_made_to_take_for_ever_are_read_at_once(
     assert time.monotonic() - start < 30
 
 
-def test_a_broken_outline_leaves_the_pages(tmp_path: Path) -> None:
-    data = pdf_with_bookmarks(("One", ((0, "One"),)))
-    broken = data.replace(b"/Outlines", b"/Outlinez").replace(b"/Title", b"/Titlf")
-    document = read(tmp_path, "a.pdf", broken)
-    assert (document.text.strip(), document.headings) == ("One", ())
-
-
-# The headings above a position
-
-
 @pytest.mark.parametrize(
-    ("position", "path"),
-    [(0, []), (5, ["A"]), (14, ["A"]), (15, ["A", "B"]), (25, ["A", "B", "D"]), (30, ["A", "C"]), (99, ["E"])],
+    ("whole", "broken"),
+    [
+        (rb"/Outlines", rb"/Outlinez"),
+        (rb"/Title", rb"/Titlf"),
+        (rb"/Dest", rb"/Dess"),
+        (rb"/First \d+ 0 R", rb"/First 1 0 R"),
+        (rb"/First \d+ 0 R", rb"/First (xx)"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[ 1 0 R /Fit ]"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[          ]"),
+        (rb"\[ \d+ 0 R /Fit \]", rb"[ (x) 7 7 7 ]"),
+    ],
 )
-def test_a_position_stands_under_the_last_heading_and_those_above_it(position: int, path: list[str]) -> None:
-    levels = {"A": (1, 5), "B": (2, 15), "D": (4, 20), "C": (2, 30), "E": (1, 40)}
-    headings = [Heading(level, title, start) for title, (level, start) in levels.items()]
-    assert [heading.title for heading in headings_at(headings, position)] == path
+def test_a_broken_outline_leaves_the_pages(tmp_path: Path, whole: bytes, broken: bytes) -> None:
+    data, count = re.subn(whole, broken, pdf_with_bookmarks(("One", ((0, "One"),))))
+    assert count >= 1
+    assert read(tmp_path, "a.pdf", data).text.strip() == "One"
+
+
+def test_flipped_bytes_of_a_pdf_with_bookmarks_end_in_a_text_or_a_reason(tmp_path: Path) -> None:
+    data = pdf_with_bookmarks(("One", ((0, "One"), (1, "Two"))), ("Three", ((0, "Three"),)))
+    places = random.Random(0).sample(range(len(data)), 200)
+    for place in places:
+        with contextlib.suppress(DocumentError):
+            read(tmp_path, "a.pdf", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
