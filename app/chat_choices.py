@@ -65,7 +65,7 @@ class Choices(BaseModel):
     """Seconds after which TimeoutError is raised instead of an answer."""
     drafter: str | None = None
     max_nodes: int | None = Field(default=None, ge=0)
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Any settings of Quotewright by name, such as {"profile": "gpu"}; equal ones share the loaded models."""
     person: str = Field(default_factory=lambda: uuid.uuid4().hex)
     """Whose answers drafts may learn and copy from; by default those of this object alone."""

@@ -11,6 +11,7 @@ def mount_page(application: FastAPI, engine: Engine) -> None:
     """Serve the chat page at /, beside the routes."""
     import gradio as gr
 
-    from app.page import build_page
+    from app.page.layout import build_page
+    from app.page.serving import page_arguments
 
-    gr.mount_gradio_app(application, build_page(engine), "/")
+    gr.mount_gradio_app(application, build_page(engine), "/", **page_arguments(engine))

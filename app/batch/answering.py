@@ -20,7 +20,7 @@ from app.batch.scores import score
 from app.engine import Engine
 from indexes.errors import DocumentError
 from retrieval.evidence import Evidence
-from retrieval.finder import given
+from retrieval.finder import Finder, given
 
 Row = dict[str, Any]
 
@@ -29,16 +29,17 @@ PLAIN = "plain"
 RECORDED = (
     "engine", "base_url", "remote_model", "profile", "target", "exact", "drafter", "datastore", "draft_model",
     "node_budget", "max_new_tokens", "temperature", "top_p", "sample_top_k", "min_p", "repetition_penalty", "seed",
-    "candidates", "min_relevance", "min_span_words", "stop_repeats",
+    "candidates", "min_relevance", "min_span_words", "stop_repeats", "finder",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """`index` is searched for questions that bring no passages; `compare` has each answered by plain decoding, too."""
+    """`index`, a folder or a finder, is searched for questions that bring no passages; `compare` has each answered by
+    plain decoding, too."""
 
     engine: Engine
-    index: Path | None = None
+    index: Path | Finder | None = None
     compare: bool = False
 
     def row(self, number: int, question: Question) -> Row:

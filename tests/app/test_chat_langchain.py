@@ -164,7 +164,7 @@ def test_a_retriever_is_asked_the_question_and_the_follow_up(settings: Settings)
     retriever = Kept()
     chat = QuotewrightChat(settings=settings, retriever=retriever, k=1, max_tokens=2)
     message = chat.invoke([("human", "lambda?"), ("ai", "b"), ("human", "why?")])
-    assert retriever.asked == ["why?", "lambda? why?"]
+    assert retriever.asked == ["why?", "lambda? why?", "lambda? b why?"]
     assert [passage["id"] for passage in message.response_metadata["passages"]] == ["one"]
 
 
