@@ -20,6 +20,7 @@ from app.options import (
     JsonOption,
     ProfileOption,
     RerankerOption,
+    refuse_finder,
     takes_engine_flags,
 )
 from app.users_cli import users_cli
@@ -149,9 +150,8 @@ def chat(
     ] = None,
 ) -> None:
     """Serve the chat page."""
+    refuse_finder(flags)
     engine = make_engine(**flags, auth=auth)
-    if engine.settings.finder:
-        raise SettingError("the chat page asks indexes; a finder of your own works with ask and batch")
     from app.indexing import build_python_docs
     from app.page.serving import serve
     from app.terminal import progress_bars

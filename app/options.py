@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from indexes.errors import SettingError
+
 ProfileOption = Annotated[str | None, typer.Option(help="laptop (default, needs no hub), desktop or gpu.")]
 ModelOption = Annotated[str | None, typer.Option(help="The model that answers: a hub id or a folder.")]
 EncoderOption = Annotated[str | None, typer.Option(help="The encoder of questions and passages: a hub id or a folder.")]
@@ -110,6 +112,12 @@ ENGINE_OPTIONS: dict[str, Any] = {
     "remote_model": RemoteModelOption,
 }
 EngineFlags = dict[str, Any]  # what of ENGINE_OPTIONS somebody chose, by the names of `app.settings`
+
+
+def refuse_finder(flags: EngineFlags) -> None:
+    """For commands that ask indexes only. Raises SettingError where a finder was asked for."""
+    if flags["finder"]:
+        raise SettingError("this command asks indexes; a finder of your own works with ask and batch")
 
 
 def takes_engine_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ import typer
 
 from app.api.reach import check_reach
 from app.command_line import make_engine
-from app.options import EngineFlags, takes_engine_flags
+from app.options import EngineFlags, refuse_finder, takes_engine_flags
 
 EPILOG = (
     "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
@@ -42,6 +42,7 @@ def serve(
     from app.api.server import listening_socket
     from app.api.server import serve as run
 
+    refuse_finder(flags)
     listening = listening_socket(host, port)  # a port that is taken is told of before anything is loaded
     engine = make_engine(**flags)
     from app.indexing import build_python_docs
