@@ -22,6 +22,7 @@ from app.options import (
     RerankerOption,
     takes_engine_flags,
 )
+from app.users_cli import users_cli
 from indexes.errors import SettingError
 
 cli = typer.Typer(
@@ -34,6 +35,7 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 cli.add_typer(datastore_cli, name="datastore")
+cli.add_typer(users_cli, name="users")
 cli.add_typer(documents_cli, name="documents")
 cli.command(
     epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
@@ -142,16 +144,12 @@ def chat(
         str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
+    auth: Annotated[
+        bool | None, typer.Option("--auth/--no-auth", help="Let in only who was added with `users add`.")
+    ] = None,
 ) -> None:
     """Serve the chat page."""
-    engine = make_engine(**flags)
-    from app.indexing import build_python_docs
-    from app.page import serve
-    from app.terminal import progress_bars
-
-    with progress_bars() as progress:
-        build_python_docs(engine, progress)
-    serve(engine, host, port)
+    api_command.serve_page(flags | {"auth": auth}, host, port)
 
 
 def main() -> None:

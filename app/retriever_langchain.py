@@ -50,7 +50,10 @@ class QuotewrightRetriever(BaseRetriever):
 
 
 def document_of(found: Found) -> Document:
-    """A passage with where it stands; `page`, where there is one, is counted from 1."""
+    """A passage with where it stands; `page`, where there is one, is counted from 1.
+
+    relevance is the probability that it is about the question, None where nobody judged it.
+    """
     passage = found.passage
     metadata = {
         "id": passage.id,
@@ -60,5 +63,6 @@ def document_of(found: Found) -> Document:
         "start": passage.start,
         "end": passage.start + len(passage.text),
         "score": found.score,
+        "relevance": found.relevance,
     }
     return Document(passage.text, id=passage.id, metadata=metadata)

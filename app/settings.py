@@ -48,6 +48,16 @@ class Paths:
         return self.data / "uploads"
 
     @property
+    def conversations(self) -> Path:
+        """What was asked and answered on the chat page."""
+        return self.data / "conversations.sqlite"
+
+    @property
+    def users(self) -> Path:
+        """Who may log in to the chat page."""
+        return self.data / "users"
+
+    @property
     def models(self) -> Path:
         """Models unpacked from model wheels."""
         return self.cache / "models"
@@ -123,6 +133,7 @@ class Settings(BaseSettings):
     most_new_tokens: int = Field(default=4096, ge=1)  # the longest answer that a request may ask for
     queue_length: int = Field(default=16, ge=0, le=10_000)  # requests that may wait for the model
     request_timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)  # waiting included
+    auth: bool = False
 
     @classmethod
     def settings_customise_sources(

@@ -9,6 +9,7 @@ QuotewrightError
 ├── DocumentError       one file cannot be read; building an index lists it and goes on
 ├── NothingToIndexError none of the given files could be read
 ├── FinderError         somebody's own finder of passages failed, or gave what are no passages
+├── ConversationError   a kept conversation is not there, or the file that holds them cannot be used
 └── IndexStoreError     an index is missing, locked, of another format or of another encoder
     └── DamagedIndexError   a file of an index is not what was written
 
@@ -50,6 +51,10 @@ class NothingToIndexError(QuotewrightError):
 
 class FinderError(QuotewrightError):
     """Somebody's own finder of passages failed, or gave what are no passages."""
+
+
+class ConversationError(QuotewrightError):
+    """A kept conversation is not there, or the file that holds them cannot be used."""
 
 
 class IndexStoreError(QuotewrightError):

@@ -49,9 +49,8 @@ class LangchainFinder:
     loop: asyncio.AbstractEventLoop | None = None
 
     def find(self, question: str, top_k: int, turns: Sequence[Turn] = ()) -> list[Found]:
-        """At most `top_k` passages, best first. A follow-up is also searched together with the question before it."""
-        texts = [question, f"{turns[-1].question} {question}"] if turns else [question]
-        rankings = [found_of(self._search(text, top_k)) for text in texts]
+        """At most `top_k` passages, best first. A follow-up is also searched with what it goes back to, like ours."""
+        rankings = [found_of(self._search(text, top_k)) for text in _queries(question, turns)]
         if len(rankings) == 1:
             return rankings[0][:top_k]
         known = {found.passage.id: found for ranking in rankings for found in ranking}
@@ -67,6 +66,14 @@ class LangchainFinder:
             return _search(self.source, text, top_k)
         except NotImplementedError:  # it has only asynchronous methods
             return _result(_searched(self.source, text, top_k), _own_loop())
+
+
+def _queries(question: str, turns: Sequence[Turn]) -> Sequence[str]:
+    if not turns:
+        return [question]
+    from retrieval.follow_ups import in_context  # its list of words takes two seconds to import
+
+    return in_context(question, turns).queries
 
 
 def finder_over(source: object, loop: asyncio.AbstractEventLoop | None = None) -> LangchainFinder | None:

@@ -6,6 +6,7 @@ Ctrl-C cancels the answers that are being written, so that the process ends afte
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -17,7 +18,7 @@ from fastapi import FastAPI
 from app.terminal import say
 from indexes.errors import SettingError
 
-GRACE_S = 10  # for replies to be sent after Ctrl-C
+GRACE_S = 5  # for replies to be sent after Ctrl-C
 CONNECTIONS_WAITING = 128
 
 
@@ -30,6 +31,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of connections that are cut now
         await super().shutdown(sockets)
 
 

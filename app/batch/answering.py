@@ -20,7 +20,7 @@ from app.batch.scores import score
 from app.engine import Engine
 from indexes.errors import DocumentError
 from retrieval.evidence import Evidence
-from retrieval.finder import given
+from retrieval.finder import Finder, given
 
 Row = dict[str, Any]
 
@@ -29,16 +29,17 @@ PLAIN = "plain"
 RECORDED = (
     "engine", "base_url", "remote_model", "profile", "target", "exact", "drafter", "datastore", "draft_model",
     "node_budget", "max_new_tokens", "temperature", "top_p", "sample_top_k", "min_p", "repetition_penalty", "seed",
-    "candidates", "min_span_words", "stop_repeats",
+    "candidates", "min_relevance", "min_span_words", "stop_repeats", "finder",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """`index` is searched for questions that bring no passages; `compare` has each answered by plain decoding, too."""
+    """`index`, a folder or a finder, is searched for questions that bring no passages; `compare` has each answered by
+    plain decoding, too."""
 
     engine: Engine
-    index: Path | None = None
+    index: Path | Finder | None = None
     compare: bool = False
 
     def row(self, number: int, question: Question) -> Row:
@@ -121,7 +122,7 @@ def settings_of(engine: Engine) -> dict[str, Any]:
     from app.verify_costs import files_digest
 
     chosen = engine.settings.model_dump(mode="json")
-    recorded = {name: chosen[name] for name in RECORDED if name in chosen} | dataclasses.asdict(engine.profile)
+    recorded = {name: chosen[name] for name in RECORDED} | dataclasses.asdict(engine.profile)
     del recorded["name"], recorded["note"]
     if is_remote(engine):
         return recorded
@@ -131,4 +132,4 @@ def settings_of(engine: Engine) -> dict[str, Any]:
 
 def is_remote(engine: Engine) -> bool:
     """Whether another server writes the answers; then nothing is drafted here."""
-    return bool(engine.settings.model_dump().get("engine", "local") != "local")
+    return engine.settings.engine != "local"

@@ -15,6 +15,7 @@ from indexes.errors import SettingError
 if TYPE_CHECKING:
     from app.batch.datasets import Dataset
     from app.engine import Engine
+    from retrieval.finder import Finder
 
 
 @takes_engine_flags
@@ -70,20 +71,20 @@ def batch(
     say(f"The whole report is {out / REPORT}")
 
 
-def _index(engine: Engine, data: Dataset) -> Path | None:
-    """The folder of the index that the run searches, opened once so that it is known to be usable; None: no index."""
+def _index(engine: Engine, data: Dataset) -> Path | Finder | None:
+    """The finder, or the folder of the index, that the run searches, opened once so that it is known to be usable;
+    None: nothing is searched."""
     from app.batch.run import index_for
-    from app.indexing import build_python_docs
+    from app.sources import chosen_source, index_folder
     from app.terminal import progress_bars
     from indexes.store import check_name
-    from retrieval.python_docs import PYTHON_DOCS
 
+    if engine.settings.finder:
+        return chosen_source(engine)
     name = index_for(data, engine.settings.index if "index" in engine.settings.model_fields_set else None)
     if name is None:
         return None
-    folder = engine.paths.indexes / check_name(name)
-    if name == PYTHON_DOCS:
-        with progress_bars() as progress:
-            build_python_docs(engine, progress)
+    with progress_bars() as progress:
+        folder = index_folder(engine, check_name(name), progress)
     engine.open(folder)
     return folder

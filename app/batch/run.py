@@ -40,7 +40,7 @@ class Run:
 
     def settings(self, limit: int | None) -> dict[str, Any]:
         """What this run is, to compare with when it is resumed."""
-        index = self._answerer.index
+        index = self._answerer.index if isinstance(self._answerer.index, Path) else None
         return {
             "dataset": self._data.name,
             "split": self._data.split,

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import indexes.store
 from app.documents import Deleted, delete_documents, list_documents, reindex, whole_document
 from app.engine import Engine
 from app.indexing import build_python_docs, index_files
 from indexes.errors import DamagedIndexError, IndexStoreError, NothingToIndexError, SettingError
 from indexes.files import current_generation, write_lock
-from indexes.passages import Chunk, Document, write_passages
-from indexes.store import EncodedDocument, names, open_index, write_index
+from indexes.store import names, open_index
 from retrieval.python_docs import PYTHON_DOCS
 from tests.app.test_indexing import encoded, hash_engine
 from tests.retrieval.files import pdf
@@ -238,35 +233,6 @@ def test_the_built_in_corpus_is_encoded_again(tmp_path: Path) -> None:
     report = reindex(engine, engine.paths.indexes / PYTHON_DOCS)
     assert report is not None
     assert report.encoded == report.documents > 70
-
-
-def test_a_built_in_corpus_from_before_there_were_headings_gets_them_without_encoding(tmp_path: Path) -> None:
-    engine = hash_engine(tmp_path)
-    folder = engine.paths.indexes / PYTHON_DOCS
-    build_python_docs(engine)
-    index = open_index(folder)
-    old = [_without_headings(item) for item in index.encoded_documents().values()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexes.store, "write_passages", _write_old_passages)
-        write_index(folder, index.settings, old)
-    assert not open_index(folder).passages.has_headings
-    encoded(engine).clear()
-    build_python_docs(engine)
-    assert (engine.open(folder).passages.headings("python-docs/with")[0].title, encoded(engine)) == (
-        'The "with" statement',
-        [],
-    )
-
-
-def _without_headings(item: EncodedDocument) -> EncodedDocument:
-    return replace(item, document=replace(item.document, headings=()), indexed_at=None)
-
-
-def _write_old_passages(path: Path, documents: Iterable[tuple[Document, Sequence[Chunk]]], times: object) -> None:
-    write_passages(path, documents)
-    with sqlite3.connect(path) as database:
-        database.executescript("DROP TABLE headings; DROP TABLE times;")
-    database.close()
 
 
 def test_an_index_that_somebody_else_writes_is_neither_deleted_from_nor_encoded_again(

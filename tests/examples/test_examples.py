@@ -45,6 +45,14 @@ def test_the_command_line_asks_an_example_s_vector_store() -> None:
     assert answer["passages"][0]["id"] == answer["spans"][0]["passage_id"] == "kettle.txt"
 
 
+def test_a_batch_asks_it_too(tmp_path: Path) -> None:
+    (tmp_path / "questions.csv").write_text("question,answer\nHow much water does the kettle hold?,two litres\n")
+    finder = "examples/vector_store_langchain.py:store"
+    run("app.py", "batch", "--dataset", f"{tmp_path}/questions.csv", "--out", f"{tmp_path}/out", "--finder", finder)
+    row = json.loads((tmp_path / "out" / "rows.jsonl").read_text())
+    assert (row["answer"], row["passages"][0]["id"]) == (KETTLE, "kettle.txt")
+
+
 def test_every_example_is_tried_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {
         "chat_langchain.py",

@@ -105,14 +105,20 @@ def test_a_chain_that_makes_documents_is_asked_too() -> None:
     assert [item.passage.text for item in finder.find("lamps", 3)] == ["about lamps"]
 
 
-def test_a_follow_up_is_searched_alone_and_with_the_question_before_it() -> None:
+def test_a_follow_up_is_searched_alone_and_with_what_it_goes_back_to() -> None:
     retriever = Kept(documents=[KETTLE, LAMP])
-    passages = LangchainFinder(retriever).find(
-        "And the lamp?", 2, [Turn("What is it?", "x"), Turn("The kettle?", "2 l")]
-    )
-    assert retriever.asked == ["And the lamp?", "The kettle? And the lamp?"]
+    before = "What does the kettle hold?"
+    passages = LangchainFinder(retriever).find("And the lamp?", 2, [Turn("A spoon?", "x"), Turn(before, "2 l")])
+    assert retriever.asked == ["And the lamp?", f"{before} And the lamp?", f"{before} 2 l And the lamp?"]
     assert [item.passage.id for item in passages] == ["kettle", "lamp"]
-    assert [item.score for item in passages] == [pytest.approx(2 / 61), pytest.approx(2 / 62)]
+    assert [item.score for item in passages] == [pytest.approx(3 / 61), pytest.approx(3 / 62)]
+
+
+def test_a_change_of_topic_is_searched_alone() -> None:
+    retriever = Kept(documents=[KETTLE])
+    question = "Which bulb does the red lamp need?"
+    LangchainFinder(retriever).find(question, 1, [Turn("What does the kettle hold?", "2 l")])
+    assert retriever.asked == [question]
 
 
 @pytest.mark.parametrize("made", ["text", [1], None, [KETTLE, "text"]])

@@ -90,8 +90,7 @@ def test_the_official_client_streams_an_answer_of_the_real_model(address: str) -
         assert len(client.embeddings.create(model="quotewright", input="a").data[0].embedding) == 384
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(("number", "loaded"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
 def test_a_signal_ends_the_server_cleanly_while_it_loads_or_writes(number: signal.Signals, loaded: bool) -> None:
     body = {"messages": [{"role": "user", "content": "Write a very long story."}], "max_tokens": 3000, "stream": True}
     with server() as (process, served):

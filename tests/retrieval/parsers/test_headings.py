@@ -14,11 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexes.errors import DocumentError
-from indexes.passages import Document, Heading, headings_at
+from indexes.passages import Document, headings_at
 from retrieval.chunking import chunk_document
 from retrieval.documents import read_document
 from retrieval.parsers.parsed import MAX_TITLE
-from retrieval.parsers.plain import underlined
 from retrieval.python_docs import python_docs
 from tests.retrieval.files import pdf, pdf_with_bookmarks, word, word_with_body, word_with_styles
 
@@ -133,33 +132,6 @@ def test_the_built_in_corpus_has_headings() -> None:
     ]
     assert all(outline(document) for document in by_title.values())
     assert len(by_title) == len(topics.topics)
-
-
-# Underlined titles
-
-
-@pytest.mark.parametrize(
-    ("text", "titles"),
-    [
-        ("Top\n===\n", ["Top"]),
-        ("Top\n==\n", []),  # shorter than the title
-        ("Top\r\n===\r\n\r\ntext", ["Top"]),
-        ("a line\nTop\n===\n", []),  # a paragraph's last line
-        ("  Top\n=====\n", []),  # indented
-        ("===\nTop\n===\n", ["Top"]),
-        ("-----\n=====\n", []),
-        ("==== ====\na    b\n==== ====\n", []),  # a table
-        ("Top\n=-=\n", []),
-        ("Top\n___\n", []),
-    ],
-)
-def test_a_title_is_a_line_with_a_line_of_one_sign_below(text: str, titles: list[str]) -> None:
-    assert [text[mark.start : mark.end] for mark in underlined(text)] == titles
-
-
-def test_the_levels_of_signs_are_in_the_order_of_their_first_use() -> None:
-    text = "A\n***\n\nB\n===\n\nC\n***\n\n===\nD\n===\n\nE\n---\n"
-    assert [mark.level for mark in underlined(text)] == [1, 2, 1, 3, 4]
 
 
 # Properties
@@ -281,16 +253,3 @@ def test_flipped_bytes_of_a_pdf_with_bookmarks_end_in_a_text_or_a_reason(tmp_pat
     for place in places:
         with contextlib.suppress(DocumentError):
             read(tmp_path, "a.pdf", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-
-
-# The headings above a position
-
-
-@pytest.mark.parametrize(
-    ("position", "path"),
-    [(0, []), (5, ["A"]), (14, ["A"]), (15, ["A", "B"]), (25, ["A", "B", "D"]), (30, ["A", "C"]), (99, ["E"])],
-)
-def test_a_position_stands_under_the_last_heading_and_those_above_it(position: int, path: list[str]) -> None:
-    levels = {"A": (1, 5), "B": (2, 15), "D": (4, 20), "C": (2, 30), "E": (1, 40)}
-    headings = [Heading(level, title, start) for title, (level, start) in levels.items()]
-    assert [heading.title for heading in headings_at(headings, position)] == path
