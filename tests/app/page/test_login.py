@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.users import Users
-from tests.app.page.browsing import ROOT, SLOW_MS, answered, application, arrive, newcomer, tab, uploaded
+from tests.app.page.browsing import ROOT, SLOW_MS, answered, application, newcomer, settled, tab, uploaded
 
 PASSWORDS = {"anna": "correct horse", "ben": "battery staple"}
 PLAN = "The secret plan is to paint the lighthouse in bright purple before Christmas."
@@ -24,7 +23,7 @@ def _login(page: Page, address: str, name: str) -> Page:
     page.get_by_label("username").fill(name)
     page.get_by_label("password").fill(PASSWORDS[name])
     page.get_by_role("button", name="Login").click()
-    return arrive(page, address)
+    return settled(page)  # it loads itself again
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +121,9 @@ def test_an_uploaded_file_cannot_be_fetched_from_the_server_by_anybody(
     browser: Browser, guarded: str, home: Path, plans: Path
 ) -> None:
     anna = _login(browser.new_context().new_page(), guarded, "anna")
-    sent: list[str] = []
-    anna.on("response", lambda response: sent.append(response.text()) if "/upload?" in response.url else None)
-    uploaded(anna, plans)
-    (temporary,) = json.loads(sent[0])
+    with anna.expect_response(lambda response: response.request.method == "POST" and "upload" in response.url) as sent:
+        uploaded(anna, plans)
+    (temporary,) = sent.value.json()
     kept = [str(file) for file in (home / "data" / "uploads").glob("*/uploads/secret-plans.txt")]
     assert kept
     ben = _login(browser.new_context().new_page(), guarded, "ben")
