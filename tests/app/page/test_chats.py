@@ -13,6 +13,7 @@ def test_a_conversation_is_listed_opened_renamed_exported_and_deleted(page: Page
     answered(page, LAMBDA)
     text = answer(page).inner_text()
     page.click("#qw-new")
+    expect(page.locator("#qw-log .qw-welcome")).to_be_visible()
     answered(page, "What is a generator?")
     chats = page.locator("#qw-chats li")
     expect(chats).to_have_count(2)
