@@ -18,7 +18,7 @@ STOPPED = ("cancelled", None)
 
 
 def race_html(state: RaceState) -> str:
-    """Both lanes beside each other, what came of it, and the chart of the drafted one."""
+    """The chart of the drafted lane, what came of it, and both lanes beside each other."""
     lanes = _lane_html("Plain", state.plain) + _lane_html("Drafted", state.drafted)
     passes = state.drafted.answer.passes
     chart = (
@@ -26,7 +26,7 @@ def race_html(state: RaceState) -> str:
         '<p class="qw-clock">A bar is one step of the model, as high as it gave tokens. Plain is always 1.</p>'
         f"{chart_svg(passes)}{legend_html(passes)}</section>"
     )
-    return f'<div class="qw-lanes">{lanes}</div>{_verdict_html(state)}{chart if passes else ""}'
+    return f'{chart if passes else ""}{_verdict_html(state)}<div class="qw-lanes">{lanes}</div>'
 
 
 def _lane_html(name: str, lane: Lane) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from app.page.parts import Changes
 
@@ -19,7 +19,7 @@ class Running:
         self._gate = threading.Lock()  # held from the making of a change until Gradio has sent it
         self._left = False
 
-    def show(self, changes: Changes) -> Iterator[Changes]:
+    def show(self, changes: Changes) -> Generator[Changes]:
         """Have the page changed, unless it shows something else by now. To be used as `yield from`."""
         with self._gate:
             yield self._no_change if self._left else changes  # Gradio shows a generator's last change again at its end

@@ -11,6 +11,7 @@ from typing import Any
 
 import gradio as gr
 
+from app.api.reach import is_loopback
 from app.engine import Engine
 from app.page.layout import build_page
 from app.terminal import say
@@ -32,6 +33,7 @@ def page_arguments(engine: Engine) -> dict[str, Any]:
     fonts = ["system-ui", "sans-serif"]
     return {
         "auth": _login(engine) if engine.settings.auth else None,
+        "auth_message": "Quotewright: answers from your documents",
         "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
         "css_paths": HERE / "page.css",
         "head": f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>",
@@ -62,6 +64,8 @@ def serve(engine: Engine, host: str, port: int) -> None:
         blocks.launch(server_name=host, server_port=port, prevent_thread_lock=True, quiet=True, **arguments)
     except OSError as error:
         raise SettingError(f"cannot serve on {host}:{port} ({error}); choose another port with --port") from error
+    if not is_loopback(host) and not engine.settings.auth:
+        say(f"Everybody who can reach {host} can use this page; --auth lets in only who was added with `users add`")
     say(f"Quotewright is on http://{host}:{port} (Ctrl-C stops it)")
     threading.Thread(target=engine.load, daemon=True).start()
     try:
