@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from app.settings import load_settings
 from indexes.errors import SettingError
@@ -67,6 +67,8 @@ class Choices(BaseModel):
     max_nodes: int | None = Field(default=None, ge=0)
     settings: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Any settings of Quotewright by name, such as {"profile": "gpu"}; equal ones share the loaded models."""
+    api_key: SecretStr | None = None
+    """The key of another server that answers, as settings={"engine": "openai", "base_url": ...} say."""
     person: str = Field(default_factory=lambda: uuid.uuid4().hex)
     """Whose answers drafts may learn and copy from; by default those of this object alone."""
 
@@ -91,7 +93,10 @@ class Choices(BaseModel):
     @property
     def engine_settings(self) -> dict[str, Any]:
         """What the engine that answers is made of."""
-        return self.settings | ({"model": self.model} if self.model else {})
+        chosen = self.settings | ({"model": self.model} if self.model else {})
+        if self.api_key and chosen.get("engine") == "openai":  # here no key is asked for
+            chosen["api_key"] = self.api_key.get_secret_value()
+        return chosen
 
     def options(self, sampling: Sampling | None = None) -> AnswerOptions:
         """The choices of one answer; `sampling` holds the values of what is not chosen."""

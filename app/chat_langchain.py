@@ -21,7 +21,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from pydantic import ConfigDict, SecretStr, model_validator
+from pydantic import ConfigDict, model_validator
 
 from app.background import in_background, in_background_async
 from app.chat_choices import Choices
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.engine import Engine
 
 RETRIEVER = "the retriever"
+UNTOLD = ("person", "api_key", "references")  # to caches and traces; references are told in another form
 
 Cancelled = Callable[[], bool]
 
@@ -49,10 +50,8 @@ class QuotewrightChat(Choices, BaseChatModel):
 
     streaming: bool = False
     """Whether invoke, too, tells callbacks each piece of text."""
-    api_key: SecretStr | None = None
-    """A standard argument of LangChain's, of no use to a model on this machine."""
     max_retries: int | None = None
-    """Another one: nothing fails here that would not fail again."""
+    """A standard argument of LangChain's without work here: nothing fails that would not fail again."""
 
     @model_validator(mode="after")
     def _check_passages(self) -> QuotewrightChat:
@@ -72,7 +71,7 @@ class QuotewrightChat(Choices, BaseChatModel):
     @property
     def _identifying_params(self) -> dict[str, Any]:
         """What decides which answer is given, for caches and traces."""
-        chosen = {name: getattr(self, name) for name in Choices.model_fields if name not in ("person", "references")}
+        chosen = {name: getattr(self, name) for name in Choices.model_fields if name not in UNTOLD}
         chosen["settings"] = {name: value for name, value in self.settings.items() if not name.startswith("api_key")}
         if self.retriever is not None:
             chosen["retriever"] = repr(self.retriever)

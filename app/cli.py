@@ -149,16 +149,7 @@ def chat(
     ] = None,
 ) -> None:
     """Serve the chat page."""
-    engine = make_engine(**flags, auth=auth)
-    if engine.settings.finder:
-        raise SettingError("the chat page asks indexes; a finder of your own works with ask and batch")
-    from app.indexing import build_python_docs
-    from app.page.serving import serve
-    from app.terminal import progress_bars
-
-    with progress_bars() as progress:
-        build_python_docs(engine, progress)
-    serve(engine, host, port)
+    api_command.serve_page(flags | {"auth": auth}, host, port)
 
 
 def main() -> None:

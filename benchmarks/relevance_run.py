@@ -82,7 +82,7 @@ def run(engine: Engine, data: Path, count: int, fit: bool, least: float | None, 
     """Ask everything; fit if wanted; refusals of the reported half."""
     if engine.profile.reranker != LATE_INTERACTION or engine.profile.encoder != FITTED.encoder:
         raise SettingError(f"relevance is judged with {FITTED.encoder} and {LATE_INTERACTION} only: use those")
-    cases = [*_squad(engine, data, count, progress), *_python_docs(engine, data, count, progress)]
+    cases = [*squad_cases(engine, data, count, progress), *_python_docs(engine, data, count, progress)]
     numbers = fitted([case for case in cases if case.half == "fit"]) if fit else FITTED
     reported = [case for case in cases if case.half == "report"]
     threshold = engine.settings.min_relevance if least is None else least
@@ -97,7 +97,8 @@ def run(engine: Engine, data: Path, count: int, fit: bool, least: float | None, 
     return {"conditions": chosen | own, "cases": lines, "curve": curve, "fit": str(numbers)}
 
 
-def _squad(engine: Engine, data: Path, count: int, progress: Progress) -> Iterator[Case]:
+def squad_cases(engine: Engine, data: Path, count: int, progress: Progress) -> Iterator[Case]:
+    """Questions of each article, asked of an index of its half's articles, and of one without it."""
     for half, articles in _halves(read_articles(data)).items():
         with tempfile.TemporaryDirectory() as scratch:
             settings, folder = engine.index_settings(), Path(scratch) / "all"

@@ -67,24 +67,25 @@ def run(engine: Engine, half: str, progress: Progress) -> dict[str, Any]:
         for form, write in FORMS.items():
             messages = write(dialogue.question, [item.passage.text for item in found], turns)
             *_, answer = engine.complete(messages, found, OPTIONS)
-            results.setdefault((name, form), []).append(_judged(answer.text, dialogue, turns[-1].answer))
+            results.setdefault((name, form), []).append(judged(answer.text, dialogue, turns[-1].answer))
     progress("Conversations", len(dialogues), len(dialogues))
     lines = [
         {
             "dialogues": name,
             "told": form,
-            "count": len(judged),
-            "says what is wanted": round(sum(said for said, _ in judged) / len(judged), 3),
-            "repeats the last answer": round(sum(repeats for _, repeats in judged) / len(judged), 3),
+            "count": len(answers),
+            "says what is wanted": round(sum(said for said, _ in answers) / len(answers), 3),
+            "repeats the last answer": round(sum(repeats for _, repeats in answers) / len(answers), 3),
         }
-        for (name, form), judged in results.items()
+        for (name, form), answers in results.items()
     ]
     chosen = conditions(half=half, dialogues=len(dialogues), left_out=left_out, model=engine.profile.model,
                         dtype=engine.dtype_name, top_k=engine.profile.top_k)  # fmt: skip
     return {"conditions": chosen, "ways": lines}
 
 
-def _judged(text: str, dialogue: Dialogue, last: str) -> tuple[bool, bool]:
+def judged(text: str, dialogue: Dialogue, last: str) -> tuple[bool, bool]:
+    """Whether an answer says what is wanted, and whether it repeats the last one instead."""
     said = any(_share(phrase, text) >= SAID for phrase in dialogue.phrases)
     return said, not said and bool(Tracer([("last", last)], RUN).spans(text))
 

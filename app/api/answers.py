@@ -13,7 +13,7 @@ from app.api.queue import Job
 from app.api.replies import AnswerReply
 from app.api.requests import AnswerRequest
 from app.api.service import Asker, Served, Service, begin, named, person_of
-from app.api.streams import added, answers_of, event, last, stream
+from app.api.streams import STREAMED, added, answers_of, event, last, stream
 from indexes.errors import SettingError
 from indexes.store import check_name
 from retrieval.conversation import Turn
@@ -28,8 +28,7 @@ def source(served: Service, body: AnswerRequest) -> Path | Finder:
         if body.index is not None:
             raise SettingError("a question is answered from an `index` or from `references`; send one of them")
         return given(named(body.references))
-    name = served.engine.settings.index if body.index is None else body.index
-    return served.engine.paths.indexes / check_name(name)
+    return served.source if body.index is None else served.engine.paths.indexes / check_name(body.index)
 
 
 async def _events(states: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
@@ -48,7 +47,7 @@ async def _events(states: AsyncIterator[Answer]) -> AsyncIterator[bytes]:
     "/v1/answers",
     summary="Answer a question from documents",
     response_model=AnswerReply,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=STREAMED,
 )
 async def answers(body: AnswerRequest, request: Request, served: Served, asker: Asker) -> Response:
     """With `stream`, server-sent events: `passages` first, then `text` with what is added, `answer` with the whole

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -21,6 +22,7 @@ from app.api.service import Service, now
 
 if TYPE_CHECKING:
     from app.engine import Engine
+    from retrieval.finder import Finder
 
 ERRORS = {
     400: "The request cannot be used.", 401: "An API key is missing or unknown.", 403: "Not from this Host or Origin.",
@@ -31,9 +33,13 @@ MIB = 2**20
 REMOTE_AT_ONCE = 8  # answers that another server writes; a model here writes one
 
 
-def create_application(engine: Engine, access: Access) -> FastAPI:
-    """An application that answers with this engine, for those who get `access`."""
+def create_application(engine: Engine, access: Access, source: Path | Finder | None = None) -> FastAPI:
+    """An application that answers with this engine, for those who get `access`.
+
+    `source` is asked by questions that name none; None: the index of the settings.
+    """
     settings = engine.settings
+    asked = engine.paths.indexes / settings.index if source is None else source
     at_once = 1 if settings.engine == "local" else REMOTE_AT_ONCE
     queue = Queue(at_once, settings.queue_length, settings.request_timeout_s)
 
@@ -51,7 +57,7 @@ def create_application(engine: Engine, access: Access) -> FastAPI:
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    application.state.service = Service(engine, queue, settings.most_new_tokens, now())
+    application.state.service = Service(engine, queue, asked, settings.most_new_tokens, now())
     application.state.stop = queue.close
     handle_errors(application)
     errors: dict[int | str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from app.api.queue import Job
 from app.api.replies import ChatReply
 from app.api.requests import ChatRequest
 from app.api.service import MESSAGE, Asker, Served, Service, begin, named, now, person_of
-from app.api.streams import added, answers_of, event, last, stream
+from app.api.streams import STREAMED, added, answers_of, event, last, stream
 from retrieval.finder import Found, given
 
 LONG_CHARS = 200  # a last message of so many characters is more than a question
@@ -95,7 +95,7 @@ class _Completion:
     "/v1/chat/completions",
     summary="Have the model go on with a conversation",
     response_model=ChatReply,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses=STREAMED,
 )
 async def chat_completions(body: ChatRequest, request: Request, served: Served, asker: Asker) -> Response:
     """With `stream`, chunks as server-sent events; the last one with a choice holds the object `quotewright`."""

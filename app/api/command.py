@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.api.reach import check_reach
 from app.command_line import make_engine
 from app.options import EngineFlags, takes_engine_flags
+from indexes.errors import SettingError
+
+if TYPE_CHECKING:
+    from app.settings import Settings
 
 EPILOG = (
     "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
@@ -26,6 +30,10 @@ def serve(
     open_to_all: Annotated[
         bool, typer.Option("--open", help="Let other machines ask without a key, and use the page.")
     ] = False,
+    auth: Annotated[
+        bool | None,
+        typer.Option("--auth/--no-auth", help="Let only those use the page who were added with `users add`."),
+    ] = None,
 ) -> None:
     """Serve the HTTP API, OpenAI's protocol: /v1/chat/completions, /v1/embeddings, /v1/models, and /v1/answers.
 
@@ -33,9 +41,11 @@ def serve(
     """
     from app.settings import load_settings
 
+    flags = flags | {"auth": auth}
     settings = load_settings(**flags)
+    check_page_source(settings, page)
     keys = [key.get_secret_value() for key in settings.api_keys]
-    check_reach(host, bool(keys), page, open_to_all)
+    check_reach(host, bool(keys), page and not settings.auth, open_to_all)
     from app.api.access import make_access
     from app.api.application import create_application
     from app.api.page import mount_page
@@ -44,13 +54,44 @@ def serve(
 
     listening = listening_socket(host, port)  # a port that is taken is told of before anything is loaded
     engine = make_engine(**flags)
-    from app.indexing import build_python_docs
+    from app.sources import chosen_source
     from app.terminal import progress_bars
 
     access = make_access(host, keys, settings.allowed_hosts, settings.cors_origins, page)
-    application = create_application(engine, access)
     with progress_bars() as progress:
-        build_python_docs(engine, progress)
+        source = chosen_source(engine, progress)
+    application = create_application(engine, access, source)
     if page:
         mount_page(application, engine)
     run(application, listening, engine.load)
+
+
+def serve_page(flags: EngineFlags, host: str, port: int) -> None:
+    """Serve the chat page alone."""
+    from app.settings import load_settings
+
+    check_page_source(load_settings(**flags), page=True)
+    from app.api.access import make_access
+    from app.api.page import page_alone
+    from app.api.server import listening_socket
+    from app.api.server import serve as run
+
+    listening = listening_socket(host, port)
+    engine = make_engine(**flags)
+    from app.api.reach import is_loopback
+    from app.indexing import build_python_docs
+    from app.terminal import progress_bars, say
+
+    settings = engine.settings
+    if not is_loopback(host) and not settings.auth:
+        say(f"Everybody who can reach {host} can use this page; --auth lets in only who was added with `users add`")
+    application = page_alone(engine, make_access(host, (), settings.allowed_hosts, (), pages=True))
+    with progress_bars() as progress:
+        build_python_docs(engine, progress)
+    run(application, listening, engine.load)
+
+
+def check_page_source(settings: Settings, page: bool) -> None:
+    """Raises SettingError where the page would have to ask what is no index."""
+    if page and settings.finder:
+        raise SettingError("the chat page asks indexes; a finder of your own works with ask, batch and serve --no-page")

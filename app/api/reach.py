@@ -17,7 +17,7 @@ def check_reach(host: str, keys: bool, page: bool, open_to_all: bool) -> None:
         )
     if page:
         raise SettingError(
-            f"{host} can be reached from other machines, and the page asks for no key: leave out --page, or say --open"
+            f"{host} can be reached from other machines, and the page asks for no key: say --auth, --no-page or --open"
         )
 
 

@@ -26,13 +26,17 @@ class ErrorReply(BaseModel):
 
 
 class PassageReply(BaseModel):
-    """A passage that the model read, best first; the score is comparable within one answer."""
+    """A passage that the model read, best first; the score is comparable within one answer.
+
+    relevance is the probability that it is about the question; null where nobody judged.
+    """
 
     id: str
     source: str
     page: int | None
     start: int
     score: float
+    relevance: float | None
     text: str
 
 

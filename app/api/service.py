@@ -21,6 +21,7 @@ from indexes.errors import SettingError
 
 if TYPE_CHECKING:
     from app.engine import Engine
+    from retrieval.finder import Finder
 
 MESSAGE = "message-"  # begins the ids of messages among the passages of an answer
 OURS = "quotewright"  # names whatever model is served
@@ -33,10 +34,11 @@ def model_name(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the application serves, and its limits."""
+    """What the application serves, and its limits; `source` is asked where a question names none."""
 
     engine: Engine
     queue: Queue
+    source: Path | Finder
     most_new_tokens: int
     started_at: int
 

@@ -17,6 +17,19 @@ from app.api.queue import Job
 
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # proxies are not to collect events
 
+STREAMED: dict[int | str, dict[str, Any]] = {  # for the OpenAPI document: what each event is, its data being JSON
+    200: {
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"data": {"type": "string"}, "event": {"type": "string"}},
+                    "required": ["data"],
+                }
+            }
+        }
+    }
+}
 T = TypeVar("T")
 Events = Callable[[AsyncIterator[Answer]], AsyncIterator[bytes]]
 

@@ -29,7 +29,7 @@ PLAIN = "plain"
 RECORDED = (
     "engine", "base_url", "remote_model", "profile", "target", "exact", "drafter", "datastore", "draft_model",
     "node_budget", "max_new_tokens", "temperature", "top_p", "sample_top_k", "min_p", "repetition_penalty", "seed",
-    "candidates", "min_span_words", "stop_repeats", "finder",
+    "candidates", "min_relevance", "min_span_words", "stop_repeats", "finder",
 )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def settings_of(engine: Engine) -> dict[str, Any]:
     from app.verify_costs import files_digest
 
     chosen = engine.settings.model_dump(mode="json")
-    recorded = {name: chosen[name] for name in RECORDED if name in chosen} | dataclasses.asdict(engine.profile)
+    recorded = {name: chosen[name] for name in RECORDED} | dataclasses.asdict(engine.profile)
     del recorded["name"], recorded["note"]
     if is_remote(engine):
         return recorded
@@ -132,4 +132,4 @@ def settings_of(engine: Engine) -> dict[str, Any]:
 
 def is_remote(engine: Engine) -> bool:
     """Whether another server writes the answers; then nothing is drafted here."""
-    return bool(engine.settings.model_dump().get("engine", "local") != "local")
+    return engine.settings.engine != "local"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from app.batch.report import accept_length
 from app.batch.summary import Summary
 from app.terminal import err, say
 
@@ -43,7 +44,7 @@ def line(summary: Summary, total: int, answered: int, elapsed_s: float) -> str:
     waiting = total - summary.questions
     left = f"{_clock(waiting / rate)} left" if rate else "time left unknown" if waiting else "done"
     failed = f" · {summary.failed} failed" if summary.failed else ""
-    return f"{rate:.2f} questions/s · accept length {summary.accept_length:.2f} · {left}{failed}"
+    return f"{rate:.2f} questions/s · accept length {accept_length(summary.accept_length)} · {left}{failed}"
 
 
 def _clock(seconds: float) -> str:

@@ -65,7 +65,7 @@ def figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("Unanswerable questions declined", declined))
     rows += [
         ("Copied from the passages", f"{100 * summary['copied_fraction']:.1f} %"),
-        ("Accept length", f"{summary['accept_length']:.2f}"),
+        ("Accept length", accept_length(summary["accept_length"])),
         ("Tokens/s", f"{summary['tokens_per_s']:.1f}"),
         ("Answering", f"{summary['answering_s']:.1f} s for {summary['new_tokens']} tokens"),
     ]
@@ -81,6 +81,11 @@ def figures(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _table(head: tuple[str, str], rows: Iterable[tuple[str, Any]]) -> str:
     return "\n".join(f"| {name} | {_cell(value)} |" for name, value in (head, ("---", "---"), *rows))
+
+
+def accept_length(value: float | None) -> str:
+    """An accept length for people."""
+    return "unknown" if value is None else f"{value:.2f}"
 
 
 def _times(ratio: float | None) -> str:

@@ -66,8 +66,8 @@ class Summary:
         return self._counts["failed"]
 
     @property
-    def accept_length(self) -> float:
-        """Tokens per forward pass over all answers, prefills apart."""
+    def accept_length(self) -> float | None:
+        """Tokens per forward pass over all answers, prefills apart; None where another server counts its passes."""
         return self._drafted.accept_length
 
     def to_json(self) -> dict[str, Any]:
@@ -127,14 +127,16 @@ class _Figures:
         return float(self._sums["total_s"])
 
     @property
-    def accept_length(self) -> float:
-        return self._sums["decoded"] / self._sums["decode_passes"] if self._sums["decode_passes"] else 1.0
+    def accept_length(self) -> float | None:
+        if not self._sums["decode_passes"]:
+            return None if self._sums["decoded"] else 1.0
+        return self._sums["decoded"] / self._sums["decode_passes"]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "new_tokens": round(self._sums["new_tokens"]),
             "prompt_tokens": round(self._sums["prompt_tokens"]),
-            "accept_length": round(self.accept_length, 3),
+            "accept_length": None if self.accept_length is None else round(self.accept_length, 3),
             "tokens_per_s": round(self.tokens_per_s, 2),
             "answering_s": round(self.total_s, 2),
         }

@@ -14,7 +14,7 @@ RACE_HINT = hint_html(
     "Ask something: it is answered twice at the same time, once word by word by the model alone, once with words "
     "copied from the passages. The text is the same; watch the clocks."
 )
-STOPPED = ("cancelled", None)
+UNDECIDED = (None, "cancelled", "nothing-found")  # ends that tell nothing of how fast one was
 
 
 def race_html(state: RaceState) -> str:
@@ -40,7 +40,7 @@ def _lane_html(name: str, lane: Lane) -> str:
 
 def _verdict_html(state: RaceState) -> str:
     plain, drafted = state.plain, state.drafted
-    if plain.answer.finished in STOPPED or drafted.answer.finished in STOPPED:
+    if plain.answer.finished in UNDECIDED or drafted.answer.finished in UNDECIDED:
         return ""
     same = plain.answer.text == drafted.answer.text
     said = "The same text, to the letter" if same else "The texts differ, which must not be: please report it"

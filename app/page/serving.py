@@ -1,20 +1,16 @@
-"""Serves the chat page: everything that Gradio must be told besides the components, and a server of its own."""
+"""What Gradio must be told for the chat page besides its components."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app.api.reach import is_loopback
 from app.engine import Engine
-from app.page.layout import build_page
-from app.terminal import say
 from app.users import Users
 from indexes.errors import SettingError
 
@@ -54,23 +50,3 @@ def _login(engine: Engine) -> Callable[[str, str], Awaitable[bool]]:
         return await asyncio.to_thread(users.check, name, password)  # hashing takes its time on purpose
 
     return check
-
-
-def serve(engine: Engine, host: str, port: int) -> None:
-    """Serve the page until Ctrl-C, loading the models meanwhile. Raises SettingError if the port is taken."""
-    arguments = page_arguments(engine)
-    blocks = build_page(engine)
-    try:
-        blocks.launch(server_name=host, server_port=port, prevent_thread_lock=True, quiet=True, **arguments)
-    except OSError as error:
-        raise SettingError(f"cannot serve on {host}:{port} ({error}); choose another port with --port") from error
-    if not is_loopback(host) and not engine.settings.auth:
-        say(f"Everybody who can reach {host} can use this page; --auth lets in only who was added with `users add`")
-    say(f"Quotewright is on http://{host}:{port} (Ctrl-C stops it)")
-    threading.Thread(target=engine.load, daemon=True).start()
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        say("Stopping.")
-    finally:
-        blocks.close(verbose=False)

@@ -27,6 +27,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, SecretStr, ValidationError
 
+from app.api.access import make_access
+from app.api.application import create_application
 from app.chat_langchain import QuotewrightChat
 from app.engine import Engine
 from app.indexing import index_files
@@ -34,6 +36,7 @@ from app.retriever_langchain import QuotewrightRetriever
 from app.shared_engines import drop_engines, shared_engine
 from indexes.errors import FinderError, IndexStoreError, PromptTooLongError, SettingError
 from retrieval.finder import given
+from tests.app.api.serving import running
 from tests.app.tiny_models import write_bge_m3, write_llama
 
 QUESTION = "what is lambda?"
@@ -454,6 +457,15 @@ def test_traces_see_no_key_and_no_person(settings: Settings) -> None:
     assert "secret" not in told
     assert chat.person not in str(chat.asdict())
     assert chat.asdict()["references"] == [("1", "a")]
+
+
+def test_another_server_may_answer(chat: QuotewrightChat, settings: Settings, engine: Engine) -> None:
+    with running(create_application(engine, make_access("127.0.0.1", ["secret"], (), ()))) as served:
+        elsewhere = settings | {"engine": "openai", "base_url": f"{served}/v1", "remote_model": "model"}
+        message = QuotewrightChat(settings=elsewhere, api_key=SecretStr("secret"), max_tokens=30).invoke(QUESTION)
+    assert message.text == chat.invoke(QUESTION).text
+    assert message.response_metadata["model_name"] == "model"
+    assert message.response_metadata["figures"]["drafter"] == "remote"
 
 
 def test_tokens_are_counted_by_the_model_s_own_tokenizer(chat: QuotewrightChat) -> None:

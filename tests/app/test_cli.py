@@ -100,6 +100,8 @@ def test_an_unknown_index_names_the_command_that_makes_it(home: Path) -> None:
         (["ask", "x", "--profile", "huge"], ["unknown profile 'huge'", "laptop, desktop, gpu"]),
         (["ask", "  ", "--index", "notes"], ["the question is empty"]),
         (["ask", "x", "--index", "../x"], ["cannot be the name of an index"]),
+        (["chat", "--finder", "a.py:b"], ["the chat page asks indexes", "ask, batch and serve --no-page"]),
+        (["serve", "--page", "--finder", "a.py:b"], ["the chat page asks indexes"]),
         (["ask", "x", "--finder", "none.py:store"], ["the finder 'none.py:store' cannot be loaded", "file.py:name"]),
         (["ask", "x", "--top-k", "0"], ["top_k", "greater than or equal to 1"]),
         (["ask", "x", "--temperature", "-1"], ["sampling's temperature is -1.0", "0 (greedy), or 0.01 to 100"]),

@@ -9,7 +9,7 @@ import pytest
 from app.engine import Engine
 from app.settings import Settings
 from benchmarks import relevance_run
-from benchmarks.relevance_run import Case, fitted
+from benchmarks.relevance_run import Case, fitted, squad_cases
 from indexes.errors import SettingError
 from retrieval.relevance import FITTED
 from tests.indexes.small import no_progress
@@ -46,12 +46,13 @@ def test_a_squad_file_is_asked_with_and_without_each_article(engine: Engine, tmp
         for name, text, asked, answer in told
     ]
     (tmp_path / "squad.json").write_text(json.dumps({"data": articles}))
-    result = relevance_run.run(engine, tmp_path / "squad.json", 4, True, 0.3, no_progress)
-    lines = {line["questions"]: line for line in result["cases"]}
-    assert lines["SQuAD, article indexed"]["refused"] == 0
-    assert lines["SQuAD, article not indexed"]["refused"] == 1
-    assert [line["count"] for line in lines.values()][:2] == [2, 2]
-    assert result["fit"].startswith("Fit(")
+    cases = list(squad_cases(engine, tmp_path / "squad.json", 4, no_progress))
+    assert [(item.half, item.answered) for item in cases] == [("fit", True), ("fit", False)] * 2 + [
+        ("report", True), ("report", False),
+    ] * 2  # fmt: skip
+    assert min(item.chance(FITTED) for item in cases if item.answered) > 0.5
+    assert max(item.chance(FITTED) for item in cases if not item.answered) < 0.1
+    assert all(any(item.right) == item.answered for item in cases)
 
 
 def test_another_encoder_is_refused(tmp_path: Path) -> None:

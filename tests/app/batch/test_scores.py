@@ -9,6 +9,7 @@ import pytest
 
 from app.batch.datasets import load
 from app.batch.scores import contains, declines, exact_match, f1, normalise, rouge_l, score
+from retrieval.conversation import NOTHING_FOUND
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -66,6 +67,7 @@ def test_a_question_of_which_nothing_is_known_has_no_scores() -> None:
     "answer",
     [
         "",
+        NOTHING_FOUND,
         "The text does not contain the answer.",
         "The given text doesn’t mention who won.",
         "The answer is not given in the passage.",

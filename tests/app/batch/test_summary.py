@@ -78,6 +78,12 @@ def test_unanswerable_questions_are_counted_apart_too() -> None:
     assert summed(declined, row(1, unanswerable=True), row(2))["unanswerable"] == {"questions": 2, "declined": 1}
 
 
+def test_another_server_s_forward_passes_are_not_known_so_neither_is_the_accept_length() -> None:
+    summary = summed(row(0, stats=stats(11, 0, 1.0, 2.0)))
+    assert (summary["accept_length"], summary["tokens_per_s"]) == (None, 10.0)
+    assert ("Accept length", "unknown") in figures(summary)
+
+
 def test_no_rows_give_no_figures_and_no_error() -> None:
     summary = summed()
     assert (summary["questions"], summary["scores"], summary["accept_length"]) == (0, {}, 1.0)

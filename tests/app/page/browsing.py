@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def application(home: Path, *flags: str, kill: bool = False, **settings: str) -> Iterator[str]:
+def application(home: Path, *flags: str, end: str = "SIGTERM", **settings: str) -> Iterator[str]:
     """The running application over the user's models and built-in index, with its own data; yields its address."""
     mine = paths()
     (home / "data" / "indexes").mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def application(home: Path, *flags: str, kill: bool = False, **settings: str) ->
             raise AssertionError(f"the application did not start: {''.join(said)}")
         yield f"http://127.0.0.1:{port}"
     finally:
-        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        process.send_signal(signal.Signals[end])
         process.wait(30)
 
 

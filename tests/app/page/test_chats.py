@@ -49,12 +49,12 @@ def test_conversations_survive_a_kill_in_the_middle_of_an_answer(browser: Browse
     home, context = tmp_path / "home", browser.new_context()
     page = context.new_page()
     settings = {"QUOTEWRIGHT_MAX_NEW_TOKENS": "2000", "QUOTEWRIGHT_STOP_REPEATS": "false"}
-    with application(home, kill=True, QUOTEWRIGHT_MAX_NEW_TOKENS="20") as address:
+    with application(home, end="SIGKILL", QUOTEWRIGHT_MAX_NEW_TOKENS="20") as address:
         arrive(page, address)
         port = address.rpartition(":")[2]
         answered(page, LAMBDA)
         text = answer(page).inner_text()
-    with application(home, "--port", port, kill=True, **settings):
+    with application(home, "--port", port, end="SIGKILL", **settings):
         arrive(page, address)
         page.click("#qw-chats .qw-chat")
         expect(answer(page)).to_have_text(text)

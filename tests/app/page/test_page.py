@@ -161,3 +161,10 @@ def test_escape_stops_the_answer_frees_the_model_and_what_was_written_stays(brow
         expect(page.locator("#qw-log .qw-turn")).to_have_count(2)
         expect(page.locator("#qw-log .qw-turn").last).to_contain_text("Stopped.")
         page.context.close()
+
+
+def test_the_page_says_so_when_the_documents_say_nothing(page: Page) -> None:
+    answered(page, "Which football club won the league in Brazil in 1987?")
+    expect(page.locator("#qw-log .qw-nothing-found")).to_have_text("The documents do not say.")
+    expect(page.locator("#qw-log mark.qw-span")).to_have_count(0)
+    expect(page.locator("#qw-log .qw-note")).to_be_visible()
