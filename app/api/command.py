@@ -78,10 +78,13 @@ def serve_page(flags: EngineFlags, host: str, port: int) -> None:
 
     listening = listening_socket(host, port)
     engine = make_engine(**flags)
+    from app.api.reach import is_loopback
     from app.indexing import build_python_docs
-    from app.terminal import progress_bars
+    from app.terminal import progress_bars, say
 
     settings = engine.settings
+    if not is_loopback(host) and not settings.auth:
+        say(f"Everybody who can reach {host} can use this page; --auth lets in only who was added with `users add`")
     application = page_alone(engine, make_access(host, (), settings.allowed_hosts, (), pages=True))
     with progress_bars() as progress:
         build_python_docs(engine, progress)
