@@ -13,15 +13,8 @@ from app.batch.command import batch
 from app.command_line import make_engine, run_cli
 from app.datastore_cli import datastore_cli
 from app.documents_cli import documents_cli
-from app.options import (
-    DeviceOption,
-    EncoderOption,
-    EngineFlags,
-    JsonOption,
-    ProfileOption,
-    RerankerOption,
-    takes_engine_flags,
-)
+from app.index_cli import index_cli
+from app.options import DeviceOption, EngineFlags, JsonOption, ProfileOption, takes_engine_flags
 from app.users_cli import users_cli
 from indexes.errors import SettingError
 
@@ -37,6 +30,7 @@ cli = typer.Typer(
 cli.add_typer(datastore_cli, name="datastore")
 cli.add_typer(users_cli, name="users")
 cli.add_typer(documents_cli, name="documents")
+cli.add_typer(index_cli, name="index")
 cli.command(
     epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
 )(batch)
@@ -69,35 +63,6 @@ def ask(
         print(json.dumps(answer.to_json()))
     else:
         print_stream(answers)
-
-
-@cli.command(epilog="Examples: python app.py index ~/notes report.pdf --name work   |   index --name work (again)")
-def index(
-    path: Annotated[
-        list[Path] | None, typer.Argument(help="Files, and folders of them: txt md html pdf docx rst.")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", "-n", help="What to call the index.")] = "",
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Encode everything again.")] = False,
-    profile: ProfileOption = None,
-    encoder: EncoderOption = None,
-    reranker: RerankerOption = None,
-    device: DeviceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Index your own files under a name. Run it again after they change: only new and changed files are encoded."""
-    if not name:
-        raise SettingError("an index needs a name: --name NAME")
-    engine = make_engine(profile=profile, encoder=encoder, reranker=reranker, device=device)
-    from app.indexing import build_python_docs, index_files
-    from app.terminal import print_report, progress_bars
-    from retrieval.python_docs import PYTHON_DOCS
-
-    with progress_bars() as progress:
-        if name == PYTHON_DOCS and not path:
-            report = build_python_docs(engine, progress, rebuild)
-        else:
-            report = index_files(engine, engine.paths.indexes / name, path or [], progress, rebuild)
-    print_report(name, report, as_json)
 
 
 @cli.command(epilog="Example: python app.py trace --answer-file answer.txt --passages-file passages.jsonl --json")

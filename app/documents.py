@@ -15,8 +15,9 @@ from app.indexing import build_python_docs, index_files, no_progress
 from app.remedies import saying_what_to_do
 from indexes.errors import SettingError
 from indexes.files import current_generation, remove_index, write_lock
+from indexes.maintenance import merge_due
 from indexes.passages import Document, DocumentFacts, PassageStore
-from indexes.store import check_name, open_index, open_passages, write_index
+from indexes.store import change_index, check_name, open_index, open_passages
 from retrieval.indexing import Progress, Report, find_sources
 from retrieval.python_docs import PYTHON_DOCS
 
@@ -49,9 +50,7 @@ def whole_document(folder: Path, source: str) -> Document:
 
 @contextlib.contextmanager
 def _passages(folder: Path, private: bool = False) -> Iterator[PassageStore]:
-    with saying_what_to_do(folder, private):
-        store = open_passages(folder)
-    with contextlib.closing(store):
+    with saying_what_to_do(folder, private), contextlib.closing(open_passages(folder)) as store:
         yield store
 
 
@@ -77,21 +76,21 @@ def delete_documents(
         current_generation(folder)  # before the lock, which would make the folder
     with write_lock(folder):
         with saying_what_to_do(folder, private):
-            index = open_index(folder)
-        with contextlib.closing(index.passages):
-            before = index.encoded_documents()
-            if unknown := [source for source in sources if source not in before]:
-                raise _unknown(folder, unknown)
-            progress("Writing the index", 0, 1)
-            files: list[Path] = []
-            if left := [encoded for source, encoded in before.items() if source not in sources]:
-                files = [] if private else _files(index.settings.roots, sources)
-                excluded = dict.fromkeys([*index.settings.excluded, *map(str, files)])
-                write_index(folder, replace(index.settings, excluded=tuple(excluded)), left)
-            else:
-                remove_index(folder)
+            index = open_index(folder, search=False)
+            known = {source for source in sources if index.passages.where(source)}
+        if unknown := [source for source in sources if source not in known]:
+            raise _unknown(folder, unknown)
+        progress("Writing the index", 0, 1)
+        files: list[Path] = []
+        if left := index.generation.documents - len(known):
+            files = [] if private else _files(index.settings.roots, sources)
+            excluded = dict.fromkeys([*index.settings.excluded, *map(str, files)])
+            change_index(index, replace(index.settings, excluded=tuple(excluded)), deleted=known)
+            merge_due(folder)
+        else:
+            remove_index(folder)
         progress("Writing the index", 1, 1)
-    return Deleted(len(left), [file for file in files if file.exists()])
+    return Deleted(left, [file for file in files if file.exists()])
 
 
 def _files(roots: Sequence[str], sources: Sequence[str]) -> list[Path]:

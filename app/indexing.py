@@ -24,23 +24,16 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild: bool = False) -> Report | None:
-    """Index the built-in corpus; None if it is there already. One from before there were headings gets them."""
+    """Index the built-in corpus; None if it is there already."""
     folder = engine.paths.indexes / PYTHON_DOCS
-    usable = False
     if not rebuild:
         try:
-            if engine.open(folder).passages.has_headings:
-                return None
-            usable = True
+            engine.open(folder)
+            return None
         except IndexStoreError:
-            pass  # missing, damaged, or made with another encoder: it can always be made anew
-    try:
-        with write_lock(folder):
-            return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild)
-    except (IndexStoreError, OSError):
-        if not usable:
-            raise
-        return None  # another process brings it up to date just now, or nobody may write there
+            pass  # missing, damaged, old, or made with another encoder: it can always be made anew
+    with write_lock(folder):
+        return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild)
 
 
 def index_files(

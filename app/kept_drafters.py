@@ -62,5 +62,5 @@ class KeptDrafters:
 
 def count_passages(passages: PassageStore, encode: Callable[[str], Sequence[int]], vocabulary: int) -> NgramCounts:
     """Which tokens follow which in an index's passages; of a large index in every so-manieth one."""
-    rows = range(0, len(passages), max(1, -(-len(passages) // MOST_COUNTED)))
+    rows = passages.rows()[:: max(1, -(-len(passages) // MOST_COUNTED))].tolist()
     return count_ngrams((encode(fold(passage.text)) for passage in passages.get(rows)), vocabulary)

@@ -51,13 +51,20 @@ class Library(Loaded):
             known = self._indexes.get(folder)
             with saying_what_to_do(folder, private):
                 _, digest = current_generation(folder)
-                index = known if known and known.digest == digest else open_index(folder)
+                same = known is not None and known.digest == digest
+                index = known if known and same else open_index(folder, known, again(folder, private))
             self._indexes[folder] = index
-        if index.settings.encoder != self.profile.encoder:
-            choice = "" if private else f" --encoder {self.profile.encoder}"
+        choice = "" if private else f" --encoder {self.profile.encoder}"
+        made_with, dimension = index.settings.encoder, index.settings.dimension
+        if made_with != self.profile.encoder:
             raise IndexStoreError(
-                f"index {folder.name!r} was made with the encoder {index.settings.encoder}, "
-                f"not {self.profile.encoder}; {again(folder, private)}{choice}"
+                f"index {folder.name!r} was made with the encoder {made_with}, not {self.profile.encoder}; "
+                f"{again(folder, private)}{choice}"
+            )
+        if dimension != self.encoder.dimension:
+            raise IndexStoreError(
+                f"index {folder.name!r} holds vectors of {dimension} dimensions, and {made_with} makes "
+                f"{self.encoder.dimension}; {again(folder, private)}{choice}"
             )
         return index
 

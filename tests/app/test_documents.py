@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from app.engine import Engine
 from app.indexing import build_python_docs, index_files
 from indexes.errors import DamagedIndexError, IndexStoreError, NothingToIndexError, SettingError
 from indexes.files import current_generation, write_lock
-from indexes.store import names, open_index
+from indexes.store import names, open_index, write_index
 from retrieval.python_docs import PYTHON_DOCS
 from tests.app.test_indexing import encoded, hash_engine
+from tests.indexes.small import old_index
 from tests.retrieval.files import pdf
 
 
@@ -66,8 +68,8 @@ def test_what_an_index_has_is_not_told_of_a_missing_or_damaged_one(made: tuple[E
     _, folder = made
     with pytest.raises(IndexStoreError, match=r"no index named 'other'; build it with: python app\.py index"):
         list_documents(folder.parent / "other")
-    (current_generation(folder)[0] / "passages.sqlite").write_bytes(b"torn")
-    with pytest.raises(DamagedIndexError, match=r"passages\.sqlite is damaged.*; rebuild it with: python app\.py"):
+    (folder / "segments" / "000001" / "documents.jsonl").write_bytes(b"torn")
+    with pytest.raises(DamagedIndexError, match=r"documents\.jsonl is damaged.*; rebuild it with: python app\.py"):
         list_documents(folder)
 
 
@@ -99,7 +101,7 @@ def test_a_deleted_document_stays_out_while_its_file_stays_where_it_is(made: tup
 def test_a_deleted_document_stays_out_of_a_damaged_index_that_is_rebuilt(made: tuple[Engine, Path]) -> None:
     engine, folder = made
     delete_documents(folder, ["notes/a.txt"])
-    (current_generation(folder)[0] / "manifest.json").write_bytes(b"torn")
+    (folder / "generations" / "000002.json").write_bytes(b"torn")
     index_files(engine, folder, [], rebuild=True)
     assert sources(folder) == ["notes/b.md", "notes/c.pdf"]
 
@@ -166,12 +168,12 @@ def test_deleting_from_a_missing_index_makes_no_folder(tmp_path: Path) -> None:
 DELETER = """
 import sys, time
 from pathlib import Path
-import indexes.store as store
+import indexes.generations as generations
 from app.documents import delete_documents
-def slow(texts, folder):
+def slow(path, data):
     print("half written", flush=True)
     time.sleep(60)
-store.build_postings = slow
+generations.write_checked = slow
 delete_documents(Path(sys.argv[1]), ["notes/a.txt"])
 """
 
@@ -235,6 +237,26 @@ def test_the_built_in_corpus_is_encoded_again(tmp_path: Path) -> None:
     assert report.encoded == report.documents > 70
 
 
+def test_a_built_in_corpus_of_an_older_format_is_made_anew(tmp_path: Path) -> None:
+    engine = hash_engine(tmp_path)
+    folder = old_index(engine.paths.indexes / PYTHON_DOCS)
+    assert build_python_docs(engine) is not None
+    assert engine.open(folder).passages.headings("python-docs/with")[0].title == 'The "with" statement'
+
+
+def test_documents_of_which_only_the_headings_changed_are_not_encoded(made: tuple[Engine, Path]) -> None:
+    engine, folder = made
+    index = open_index(folder)
+    old = [replace(item, document=replace(item.document, headings=())) for item in index.encoded_documents().values()]
+    write_index(folder, index.settings, old)
+    encoded(engine).clear()
+    assert index_files(engine, folder, []).encoded == 0
+    assert ([heading.title for heading in open_index(folder).passages.headings("notes/b.md")], encoded(engine)) == (
+        ["About"],
+        [],
+    )
+
+
 def test_an_index_that_somebody_else_writes_is_neither_deleted_from_nor_encoded_again(
     made: tuple[Engine, Path],
 ) -> None:
@@ -252,5 +274,5 @@ def test_an_index_that_somebody_else_writes_is_neither_deleted_from_nor_encoded_
         thread = threading.Thread(target=try_both)
         thread.start()
         thread.join()
-    assert [error.partition(";")[0] for error in errors] == ["notes is being written by another process"] * 2
+    assert [error.partition(" (")[0] for error in errors] == ["notes is being written by another process"] * 2
     assert len(sources(folder)) == 3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,12 @@ import pytest
 from app.engine import Engine
 from app.indexing import build_python_docs, index_files
 from app.settings import Paths, Settings
-from indexes.errors import DamagedIndexError, IndexStoreError, NothingToIndexError, SettingError
-from indexes.files import CURRENT, current_generation, write_lock
+from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError, NothingToIndexError, SettingError
+from indexes.files import CURRENT, write_lock
 from indexes.store import open_index
 from retrieval.python_docs import PYTHON_DOCS
 from tests.hash_encoder import HashEncoder
-from tests.indexes.test_files import FILES
+from tests.indexes.small import FILES, old_index
 from tests.retrieval.files import pdf, word
 
 
@@ -150,7 +151,7 @@ def test_the_built_in_corpus_keeps_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*FILES, CURRENT])
 def test_a_damaged_index_names_the_file_and_a_command_that_mends_it(made: tuple[Engine, Path], name: str) -> None:
     engine, folder = made
-    path = folder / CURRENT if name == CURRENT else current_generation(folder)[0] / name
+    path = folder / name
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedIndexError) as raised:
         hash_engine(engine.paths.data.parent).open(folder)
@@ -174,13 +175,44 @@ def test_an_index_of_another_encoder_names_a_command_that_makes_it_anew(
     assert other.open(folder).settings.encoder == "other"
 
 
+def test_an_index_of_another_dimension_names_a_command_that_makes_it_anew(
+    made: tuple[Engine, Path], tmp_path: Path
+) -> None:
+    _, folder = made
+    other = hash_engine(tmp_path)
+    other.encoder = HashEncoder(dimension=7)
+    with pytest.raises(IndexStoreError, match=r"of 33 dimensions, and hash makes 7; rebuild it with: .*--encoder hash"):
+        other.open(folder)
+
+
+def test_an_index_of_an_older_format_names_the_command_that_makes_it_anew(
+    made: tuple[Engine, Path], tmp_path: Path
+) -> None:
+    engine, folder = made
+    shutil.rmtree(folder)
+    old_index(folder, str(tmp_path / "notes"))
+    with pytest.raises(IndexFormatError, match=r"'notes' has format 1; .* index --rebuild --name notes$"):
+        engine.open(folder)
+    index_files(engine, folder, [])
+    assert texts(folder) == ["About apples.", "About bears"]
+
+
+@pytest.mark.parametrize("name", ["texts.utf8", "embeddings.f16", "postings.u4", "tokens.i8"])
+def test_damage_that_is_found_by_a_question_names_the_command_too(made: tuple[Engine, Path], name: str) -> None:
+    engine, folder = made
+    path = folder / "segments" / "000001" / name
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(DamagedIndexError, match=rf"{name} is damaged: .*; rebuild it with: .*--rebuild --name notes$"):
+        engine.find("apples", folder)
+
+
 def test_an_index_that_was_replaced_is_opened_anew(made: tuple[Engine, Path], notes: Path) -> None:
     engine, folder = made
     before = engine.open(folder)
     (notes / "a.txt").write_text("About pears.")
     index_files(engine, folder, [])
     after = engine.open(folder)
-    assert (len(before.passages), after.passages.texts()[0]) == (2, "About pears.")
+    assert (before.passages.texts()[0], after.passages.texts()) == ("About apples.", ["About bears", "About pears."])
 
 
 def test_an_index_is_opened_once(made: tuple[Engine, Path]) -> None:

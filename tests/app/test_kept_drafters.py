@@ -15,8 +15,9 @@ from app.settings import Paths, Settings
 from decoding.drafter import Drafter
 from decoding.drafters import make_drafter
 from indexes.errors import PromptTooLongError
-from indexes.passages import Chunk, Document, PassageStore, write_passages
+from indexes.passages import Chunk, Document
 from tests.app.tiny_models import write_bge_m3, write_cross_encoder, write_llama
+from tests.indexes.small import passage_store
 
 NOTES, OTHER = Path("notes"), Path("other")
 
@@ -80,8 +81,7 @@ def test_all_passages_are_counted_and_of_a_large_index_some_from_everywhere(tmp_
         return [ord(character) for character in text]
 
     for name, count in (("small", 3), ("large", MOST_COUNTED + 1)):
-        write_passages(tmp_path / name, documents[:count])
-        counted = count_passages(PassageStore(tmp_path / name), encode, 256)
+        counted = count_passages(passage_store(tmp_path / name, *documents[:count]), encode, 256)
         assert counted.unigram[ord("a")] > counted.unigram[ord("#")]
     assert seen[:3] == ["a 0", "b 1", "c 2"]
     assert seen[3:] == [text.replace("  ", " ") for text in texts[::2]]

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from app.places import Place, citation, find_place, passage_heading, place_in
 from app.spans import Tracer
 from indexes.errors import SettingError
-from indexes.passages import Document, Heading, PassageStore, write_passages
+from indexes.passages import Document, Heading, PassageStore
 from retrieval.chunking import chunk_document
 from retrieval.documents import read_document
+from tests.indexes.small import passage_store
 from tests.retrieval.files import pdf, word_with_styles
 
 TEXT = "Intro.\n\nSetup\n\nGet it.\n\nWindows\n\nRun the installer.\n\nEnd\n\nBye."
@@ -136,8 +137,7 @@ def test_characters_that_are_not_there_are_refused(start: int, end: int) -> None
 
 @pytest.fixture
 def store(tmp_path: Path) -> PassageStore:
-    write_passages(tmp_path / "p", [(GUIDE, chunk_document(GUIDE, 30))])
-    return PassageStore(tmp_path / "p")
+    return passage_store(tmp_path / "p", (GUIDE, chunk_document(GUIDE, 30)))
 
 
 def test_a_document_that_is_not_there_is_refused(store: PassageStore) -> None:
@@ -196,8 +196,7 @@ WORD = word_with_styles(("Tower", "Heading 1"), ("A b.", "Normal"), ("Lamp", "He
 def test_a_span_is_found_in_its_document(tmp_path: Path, name: str, data: bytes, cited: str) -> None:
     (tmp_path / name).write_bytes(data)
     document = read_document(tmp_path / name, name)
-    write_passages(tmp_path / "p", [(document, chunk_document(document, 60))])
-    store = PassageStore(tmp_path / "p")
+    store = passage_store(tmp_path / "p", (document, chunk_document(document, 60)))
     passages = {passage.id: passage for passage in store.get(range(len(store)))}
     tracer = Tracer([(passage.id, passage.text) for passage in passages.values()])
     (span,) = tracer.spans("He says: keeper counted exactly 412 steps, indeed")

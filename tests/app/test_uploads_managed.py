@@ -23,7 +23,6 @@ from app.uploads import (
     reindex_uploads,
 )
 from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
-from indexes.files import current_generation
 from tests.app.test_indexing import hash_engine
 from tests.app.uploading import OTHER, TOKEN, kept, listed, upload_texts
 from tests.retrieval.files import pdf
@@ -109,10 +108,10 @@ from pathlib import Path
 import app.documents
 from tests.app.test_indexing import hash_engine
 from app.uploads import delete_uploads
-def slow(folder, settings, documents):
+def slow(index, settings, deleted):
     print("writing", flush=True)
     time.sleep(60)
-app.documents.write_index = slow
+app.documents.change_index = slow
 delete_uploads(hash_engine(Path(sys.argv[1])), sys.argv[2], ["uploads/a.txt"])
 """
 
@@ -136,7 +135,7 @@ def test_a_kill_while_deleting_leaves_a_document_that_can_be_deleted_again(engin
 
 def test_uploads_are_encoded_again_from_their_files(engine: Engine, tmp_path: Path) -> None:
     upload_texts(engine, tmp_path / "in", a="text a", b="text b")
-    (current_generation(private_index(engine, TOKEN))[0] / "passages.sqlite").write_bytes(b"torn")
+    (private_index(engine, TOKEN) / "segments" / "000001" / "documents.jsonl").write_bytes(b"torn")
     with pytest.raises(DamagedIndexError, match=r"; re-index your uploads$"):
         list_uploads(engine, TOKEN)
     assert reindex_uploads(engine, TOKEN).encoded == 2
