@@ -5,10 +5,10 @@ Says "the same text" only when both lanes are done and it is.
 
 from __future__ import annotations
 
+from app.answering.race import Lane, RaceState
 from app.page.answers_html import answer_html
 from app.page.chart import chart_svg, legend_html
 from app.page.html import escape, hint_html
-from app.race import Lane, RaceState
 
 RACE_HINT = hint_html(
     "Ask something: it is answered twice at the same time, once word by word by the model alone, once with words "

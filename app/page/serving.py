@@ -10,8 +10,8 @@ from typing import Any
 
 import gradio as gr
 
-from app.engine import Engine
-from app.users import Users
+from app.answering.engine import Engine
+from app.page.users import Users
 from indexes.errors import SettingError
 
 HERE = Path(__file__).parent
