@@ -28,6 +28,7 @@ batch: .venv/installed
 
 test: .venv/installed-dev
 	$(BIN)/python -m tests.browser
+	$(BIN)/python -m tests.strace
 	$(BIN)/python app.py setup
 	$(BIN)/python -m pytest
 

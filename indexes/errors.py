@@ -10,7 +10,8 @@ QuotewrightError
 ├── NothingToIndexError none of the given files could be read
 ├── FinderError         somebody's own finder of passages failed, or gave what are no passages
 ├── ConversationError   a kept conversation is not there, or the file that holds them cannot be used
-└── IndexStoreError     an index is missing, locked, of another format or of another encoder
+└── IndexStoreError     an index is missing, locked, of another encoder, or cannot be written
+    ├── IndexFormatError    an index was written by another version
     └── DamagedIndexError   a file of an index is not what was written
 
 Each message says what was wrong with which value, and what to do.
@@ -58,7 +59,11 @@ class ConversationError(QuotewrightError):
 
 
 class IndexStoreError(QuotewrightError):
-    """An index is missing, locked, of another format or of another encoder."""
+    """An index is missing, locked, of another encoder, or cannot be written."""
+
+
+class IndexFormatError(IndexStoreError):
+    """An index was written by another version, and must be built again."""
 
 
 class DamagedIndexError(IndexStoreError):

@@ -1,8 +1,8 @@
 """Files that are never half written: whole, synced, checksummed, renamed.
 
-An index is a folder of numbered generations and a file CURRENT that names the one to read. A new generation
+A datastore is a folder of numbered generations and a file CURRENT that names the one to read. A new generation
 is written beside the old one and becomes current by one atomic rename; a kill at any point leaves the
-old one or the new one.
+old one or the new one. Passage indexes share the pointer and the lock; `indexes.generations` has the rest of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import json
 import os
 import re
 import shutil
+import socket
+import sys
 from collections.abc import Container, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from indexes.errors import DamagedIndexError, IndexStoreError
 FORMAT = 1
 CURRENT = "CURRENT"
 MANIFEST = "manifest.json"
+HOLDER = "write.holder"
 
 
 def sha256_file(path: Path) -> str:
@@ -54,22 +58,48 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def write_lock(folder: Path) -> Iterator[None]:
-    """Be the only writer of an index, from reading what it holds to replacing it; a thread may hold it repeatedly.
+    """Be the only writer of a folder, from reading what it holds to replacing it; a thread may hold it repeatedly.
 
-    Raises IndexStoreError within a second if another process or thread is writing.
+    The system's own lock decides, and dies with its process; the file beside it only says who holds it.
+    Raises IndexStoreError, naming who holds it, within a second if another process or thread is writing.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "write.lock", is_singleton=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / "write.lock", is_singleton=True)
         lock.acquire(timeout=0.5)
     except Timeout as error:
         raise IndexStoreError(
-            f"{folder.name} is being written by another process; try again when it is done"
+            f"{folder.name} is being written by another process{_holder(folder)}; try again when it is done"
         ) from error
+    except OSError as error:
+        raise IndexStoreError(f"{folder} cannot be written ({error.strerror}); nothing was changed") from error
+    outermost = lock.lock_counter == 1
     try:
+        if outermost:
+            _say_who(folder)
         yield
     finally:
+        if outermost:
+            with contextlib.suppress(OSError):
+                (folder / HOLDER).unlink(missing_ok=True)
         lock.release()
+
+
+def _say_who(folder: Path) -> None:
+    since = datetime.now().astimezone().isoformat(" ", "seconds")
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+    told = {"pid": os.getpid(), "host": socket.gethostname(), "command": command, "since": since}
+    with contextlib.suppress(OSError):  # a full disk is told by what is written next
+        (folder / HOLDER).write_text(json.dumps(told), "ascii")
+
+
+def _holder(folder: Path) -> str:
+    """Who holds the lock, as far as can be told."""
+    try:
+        told = json.loads((folder / HOLDER).read_bytes())
+        return f" (process {told['pid']} on {told['host']} since {told['since']}: {told['command']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 @contextlib.contextmanager
@@ -121,7 +151,7 @@ def remove_index(folder: Path) -> None:
 
 def generations(folder: Path) -> list[Path]:
     """The folders of all generations, oldest first; more than one only while one replaces another, or after a kill."""
-    return sorted(path for path in folder.glob("*") if re.fullmatch(r"[0-9]{6}", path.name))
+    return sorted(path for path in folder.glob("*") if re.fullmatch(r"[0-9]{6,}", path.name))
 
 
 def current_generation(folder: Path) -> tuple[Path, str]:
@@ -132,10 +162,11 @@ def current_generation(folder: Path) -> tuple[Path, str]:
     try:
         pointer = (folder / CURRENT).read_bytes()
     except OSError as error:
-        if generations(folder):
+        unfinished = (folder / f"{CURRENT}.tmp").exists()  # of a passage index whose first generation it precedes
+        if generations(folder) or (any(folder.glob("generations/*.json")) and not unfinished):
             raise DamagedIndexError(f"{folder / CURRENT} cannot be read ({error.strerror})") from error
         raise IndexStoreError(f"there is no index named {folder.name!r}") from None
-    match = re.fullmatch(rb"(\d{6}) ([0-9a-f]{64})", pointer)
+    match = re.fullmatch(rb"(\d{6,}) ([0-9a-f]{64})", pointer)
     if match is None:
         raise DamagedIndexError(f"{folder / CURRENT} is damaged: it does not name a generation")
     return folder / match[1].decode(), match[2].decode()
@@ -151,12 +182,11 @@ def read_manifest(generation: Path, digest: str, whole: Container[str] | None = 
     manifest: dict[str, Any] = json.loads((generation / MANIFEST).read_text("utf-8"))
     if manifest["format"] != FORMAT:
         raise IndexStoreError(f"{generation} has format {manifest['format']}; this version reads format {FORMAT}")
-    sizes = manifest.get("sizes", {})  # older indexes have none
     for name, expected in manifest["files"].items():
-        if whole is None or name in whole or name not in sizes:
+        if whole is None or name in whole:
             _compare(generation / name, expected)
         else:
-            _compare_size(generation / name, sizes[name])
+            _compare_size(generation / name, manifest["sizes"][name])
     return manifest
 
 

@@ -1,32 +1,22 @@
-"""Documents and their passages in SQLite: one read-only file per generation of an index.
+"""Documents, their passages, and the passages of a whole index, wherever its segments keep them.
 
-Files written before there were headings are read as having none.
+A passage stands in its document's text, which is stored once. Rows count on over all segments; a deleted document's
+rows stay unused until its segment is merged.
 """
 
 from __future__ import annotations
 
 import bisect
-import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-SCHEMA = """
-CREATE TABLE documents (
-    number INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
-    sha256 TEXT NOT NULL, text TEXT NOT NULL, page_starts TEXT NOT NULL);
-CREATE TABLE passages (
-    row INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents (number),
-    ordinal INTEGER NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL);
-CREATE INDEX passages_of_document ON passages (document);
-"""
-LATER_TABLES = """
-CREATE {kind} headings (document INTEGER, level INTEGER NOT NULL, title TEXT NOT NULL, start INTEGER NOT NULL);
-CREATE INDEX {place}headings_of_document ON headings (document, start);
-CREATE {kind} times (document INTEGER PRIMARY KEY, indexed_at REAL NOT NULL);
-"""
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from indexes.live import Live
+    from indexes.passage_files import PassageFiles
 
 
 def page_of(page_starts: Sequence[int], start: int) -> int | None:
@@ -114,109 +104,80 @@ class DocumentFacts:
     indexed_at: float | None
 
 
-def write_passages(
-    path: Path,
-    documents: Iterable[tuple[Document, Sequence[Chunk]]],
-    indexed_at: Mapping[str, float] = MappingProxyType({}),
-) -> None:
-    """Write documents with their chunks, which get rows in this order, to a new file."""
-    with sqlite3.connect(path) as database:
-        database.executescript(SCHEMA + LATER_TABLES.format(kind="TABLE", place=""))
-        for document, chunks in documents:
-            pages = json.dumps(document.page_starts)
-            values = (document.source, document.title, document.sha256, document.text, pages)
-            number = database.execute(
-                "INSERT INTO documents (source, title, sha256, text, page_starts) VALUES (?, ?, ?, ?, ?)", values
-            ).lastrowid
-            database.executemany(
-                "INSERT INTO passages (row, document, ordinal, start, text) "
-                "VALUES ((SELECT coalesce(max(row), -1) + 1 FROM passages), ?, ?, ?, ?)",
-                [(number, ordinal, chunk.start, chunk.text) for ordinal, chunk in enumerate(chunks)],
-            )
-            database.executemany(
-                "INSERT INTO headings VALUES (?, ?, ?, ?)",
-                [(number, heading.level, heading.title, heading.start) for heading in document.headings],
-            )
-            if document.source in indexed_at:
-                database.execute("INSERT INTO times VALUES (?, ?)", (number, indexed_at[document.source]))
-    database.close()
-
-
 class PassageStore:
-    """Reads such a file; usable from any thread."""
+    """The live documents and passages of an index; usable from any thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-        self._database = sqlite3.connect(self._uri, uri=True, check_same_thread=False)
-        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('headings', 'times')"
-        self.has_headings = self._database.execute(tables).fetchone() == (2,)
-        if not self.has_headings:  # an older file: empty tables stand in, outside it
-            later = LATER_TABLES.format(kind="TEMP TABLE", place="temp.")
-            self._database.executescript(f"PRAGMA temp_store = MEMORY; {later}")
+    def __init__(self, parts: Sequence[tuple[PassageFiles, Live]]) -> None:
+        self._parts = parts
+        self._offsets = [live.offset for _, live in parts]
 
     def __len__(self) -> int:
-        return int(self._database.execute("SELECT count(*) FROM passages").fetchone()[0])
+        return sum(live.passages for _, live in self._parts)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The row of every passage, in order."""
+        found = [live.offset + np.flatnonzero(live.rows) for _, live in self._parts]
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
     def get(self, rows: Iterable[int]) -> list[Passage]:
         """The passages in these rows, in the order asked for. Raises KeyError for a row that is not there."""
-        query = (
-            "SELECT source, title, ordinal, start, passages.text, page_starts "
-            "FROM passages JOIN documents ON document = number WHERE row = ?"
-        )
         found: list[Passage] = []
         for row in rows:
-            line = self._database.execute(query, (row,)).fetchone()
-            if line is None:
+            part = bisect.bisect_right(self._offsets, row) - 1
+            files, live = self._parts[part] if part >= 0 else (None, None)
+            if files is None or live is None or row - live.offset >= len(live.rows) or not live.rows[row - live.offset]:
                 raise KeyError(row)
-            source, title, ordinal, start, text, pages = line
-            page = page_of(json.loads(pages), start)
-            found.append(Passage(row, f"{source}#{ordinal}", source, title, start, text, page))
+            found.append(files.passage(row - live.offset, row))
         return found
 
     def texts(self) -> list[str]:
         """The text of every passage, by row."""
-        return [text for (text,) in self._database.execute("SELECT text FROM passages ORDER BY row")]
+        return [files.text(row) for files, live in self._parts for row in np.flatnonzero(live.rows).tolist()]
 
     def documents(self) -> Iterator[tuple[Document, list[tuple[int, Chunk]]]]:
         """Every document with the rows and chunks of its passages."""
-        for number, source, title, sha256, text, pages in self._database.execute("SELECT * FROM documents"):
-            lines = self._database.execute(
-                "SELECT row, start, text FROM passages WHERE document = ? ORDER BY ordinal", (number,)
-            )
-            chunks = [(row, Chunk(start, chunk)) for row, start, chunk in lines]
-            yield Document(source, title, text, sha256, tuple(json.loads(pages)), self._headings(number)), chunks
+        for files, live in self._parts:
+            for number in live.numbers():
+                chunks = files.chunks(number)
+                yield files.document(number), [(live.offset + row, chunk) for row, chunk in chunks]
 
     def document(self, source: str) -> Document | None:
         """The document with this source, or None."""
-        line = self._database.execute("SELECT * FROM documents WHERE source = ?", (source,)).fetchone()
-        if line is None:
-            return None
-        number, _, title, sha256, text, pages = line
-        return Document(source, title, text, sha256, tuple(json.loads(pages)), self._headings(number))
+        found = self.where(source)
+        return None if found is None else self._parts[found[0]][0].document(found[1])
+
+    def sources(self) -> list[str]:
+        """The source of every document."""
+        return [record["source"] for record in self._records()]
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for files, live in self._parts:
+            yield from map(files.record, live.numbers())
+
+    def record(self, source: str) -> dict[str, Any] | None:
+        """What is stored of a document beside its text, or None."""
+        found = self.where(source)
+        return None if found is None else self._parts[found[0]][0].record(found[1])
+
+    def where(self, source: str) -> tuple[int, int] | None:
+        """The segment, and in it the document, with this source; None if there is none."""
+        for part, (files, live) in enumerate(self._parts):
+            for number in files.numbers(source):
+                if live.documents[number]:
+                    return part, number
+        return None
 
     def headings(self, source: str) -> tuple[Heading, ...]:
         """The headings of the document with this source, in order; none if there is no such document."""
-        line = self._database.execute("SELECT number FROM documents WHERE source = ?", (source,)).fetchone()
-        return () if line is None else self._headings(line[0])
-
-    def _headings(self, number: int) -> tuple[Heading, ...]:
-        lines = self._database.execute(
-            "SELECT level, title, start FROM headings WHERE document = ? ORDER BY start, rowid", (number,)
-        )
-        return tuple(Heading(*line) for line in lines)
+        found = self.where(source)
+        return () if found is None else self._parts[found[0]][0].headings(found[1])
 
     def facts(self) -> list[DocumentFacts]:
         """What a list of the documents shows, by source."""
-        lines = self._database.execute(
-            "SELECT source, title, length(documents.text), page_starts, count(row), indexed_at FROM documents "
-            "LEFT JOIN passages ON passages.document = number LEFT JOIN times ON times.document = number "
-            "GROUP BY number ORDER BY source"
-        )
-        return [
-            DocumentFacts(source, title, chars, len(json.loads(pages)) or None, passages, at)
-            for source, title, chars, pages, passages, at in lines
-        ]
+        found = (files.facts(number) for files, live in self._parts for number in live.numbers())
+        return sorted(found, key=lambda facts: facts.source)
 
     def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+        """Close the files."""
+        for files, _ in self._parts:
+            files.close()

@@ -1,101 +1,90 @@
-"""A passage index on disk: passages, dense vectors, token vectors and postings, written and opened together."""
+"""A passage index on disk: opened for searching, and changed by adding, replacing and deleting whole documents.
+
+A change costs in proportion to what it adds and deletes: added documents become a segment of their own, deleted ones
+are marked. `indexes.maintenance` merges segments.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import functools
+import itertools
 import re
-import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import TypeVar
 
 from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
-from indexes.files import (
-    CURRENT,
-    MANIFEST,
-    current_generation,
-    generations,
-    read_manifest,
-    sha256_file,
-    writing,
+from indexes.files import CURRENT
+from indexes.generations import (
+    SEGMENTS,
+    Change,
+    Generation,
+    IndexSettings,
+    changing,
+    read_current,
 )
-from indexes.passages import Chunk, Document, PassageStore, write_passages
-from indexes.postings import Postings, build_postings
-from indexes.token_vectors import Quantised, TokenVectors, TokenVectorsWriter
-from indexes.vectors import VectorIndex, Vectors, build_vector_index
+from indexes.live import Live, numbers
+from indexes.passage_files import record_of
+from indexes.passages import Document, PassageStore
+from indexes.postings import Postings
+from indexes.roots import check_roots, known_settings
+from indexes.segments import ARRAYS, EncodedDocument, Segment, SegmentFacts, write_segment
+from indexes.token_vectors import TokenVectors
+from indexes.vectors import VectorIndex
+
+__all__ = ["EncodedDocument", "IndexSettings", "PassageIndex", "open_index", "open_passages", "write_index"]
 
 T = TypeVar("T")
-PASSAGES, VECTORS, EMBEDDINGS, TOKENS, POSTINGS, ROOTS, EXCLUDED = (
-    "passages.sqlite",
-    "vectors.faiss",
-    "embeddings.npy",
-    "tokens.i8",
-    "postings",
-    "roots.json",
-    "excluded.json",
-)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+Part = tuple[Segment, Live]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
-    """What an index was built with: a passage found later must have been encoded by the same encoder.
-
-    roots are the files and folders that it follows, excluded the files below them that were deleted from it.
-    """
-
-    encoder: str
-    dimension: int
-    chunk_chars: int
-    token_vectors: bool
-    roots: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedDocument:
-    """A document ready to be written: its chunks, their vectors (C, D), and per-token vectors for each or none.
-
-    indexed_at is when it was encoded, in seconds since 1970, if that is known.
-    """
-
-    document: Document
-    chunks: Sequence[Chunk]
-    vectors: Vectors
-    tokens: Sequence[Quantised] = field(default_factory=list)
-    indexed_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PassageIndex:
-    """An opened index; `layout` says how its vectors are kept, `digest` tells its generation from all others."""
+    """An opened index. `digest` tells its generation from all others."""
 
-    name: str
-    settings: IndexSettings
-    layout: str
-    digest: str
-    passages: PassageStore
-    vectors: VectorIndex
-    embeddings: npt.NDArray[np.float16]
-    tokens: TokenVectors | None
-    postings: Postings
+    def __init__(self, folder: Path, generation: Generation, parts: Sequence[Part]) -> None:
+        self.folder, self.generation, self.parts = folder, generation, parts
+        self.name, self.settings, self.digest = folder.name, generation.settings, generation.digest
+        self.layout = generation.layout
+        self.passages = PassageStore([(segment.passages, live) for segment, live in parts])
+
+    @functools.cached_property
+    def vectors(self) -> VectorIndex:
+        """The vectors of the passages."""
+        return VectorIndex([(segment.search[0], live) for segment, live in self.parts])
+
+    @functools.cached_property
+    def postings(self) -> Postings:
+        """The words of the passages."""
+        return Postings([(segment.search[1], live) for segment, live in self.parts])
+
+    @functools.cached_property
+    def tokens(self) -> TokenVectors | None:
+        """Vectors of the passages' tokens, if the index has any."""
+        if not self.settings.token_vectors:
+            return None
+        return TokenVectors([(segment.tokens, live.offset) for segment, live in self.parts if segment.tokens])
+
+    def holds(self, document: Document) -> bool:
+        """Whether it has exactly this document."""
+        record = self.passages.record(document.source)
+        return record is not None and record.items() >= record_of(document).items()
+
+    def holds_text(self, document: Document) -> bool:
+        """Whether it has this document but for its title, its headings and its file's hash."""
+        record, given = self.passages.record(document.source), record_of(document)
+        return record is not None and all(record[key] == given[key] for key in ("text_sha256", "pages"))
+
+    def encoded(self, source: str) -> EncodedDocument:
+        """A document with its vectors, in the precision that they are stored in. Raises KeyError."""
+        found = self.passages.where(source)
+        if found is None:
+            raise KeyError(source)
+        return self.parts[found[0]][0].encoded(found[1])
 
     def encoded_documents(self) -> dict[str, EncodedDocument]:
-        """Everything that the index holds, by source, so that unchanged documents need not be encoded again."""
-        result: dict[str, EncodedDocument] = {}
-        times = {facts.source: facts.indexed_at for facts in self.passages.facts()}
-        for document, lines in self.passages.documents():
-            rows = [row for row, _ in lines]
-            tokens = [self.tokens.of(row) for row in rows] if self.tokens else []
-            vectors = self.embeddings[rows].astype(np.float32)
-            chunks = [chunk for _, chunk in lines]
-            result[document.source] = EncodedDocument(document, chunks, vectors, tokens, times[document.source])
-        return result
+        """Everything that the index holds, by source."""
+        return {item.document.source: item for item in encoded(self.parts)}
 
 
 def check_name(name: str, what: str = "an index") -> str:
@@ -114,119 +103,117 @@ def names(home: Path) -> list[str]:
     return sorted(name for name in found if NAME.fullmatch(name))
 
 
-def write_index(folder: Path, settings: IndexSettings, documents: Sequence[EncodedDocument]) -> str:
-    """Write a generation of the index in `folder` and make it current; returns the layout of its vectors."""
-    with writing(folder) as draft:
-        times = {item.document.source: item.indexed_at for item in documents if item.indexed_at is not None}
-        write_passages(draft / PASSAGES, ((item.document, item.chunks) for item in documents), times)
-        vectors = np.concatenate([encoded.vectors for encoded in documents])
-        np.save(draft / EMBEDDINGS, vectors.astype(np.float16))
-        layout = str(build_vector_index(vectors.astype(np.float32), draft / VECTORS))
-        build_postings([chunk.text for encoded in documents for chunk in encoded.chunks], draft / POSTINGS)
-        if settings.token_vectors:
-            writer = TokenVectorsWriter(draft / TOKENS, settings.dimension)
-            for encoded in documents:
-                for tokens in encoded.tokens:
-                    writer.append(tokens)
-            writer.close()
-        for name, listed in ((ROOTS, settings.roots), (EXCLUDED, settings.excluded)):
-            (draft / name).write_bytes(_with_digest(json.dumps(listed).encode("ascii")))
-        manifest = {
-            "encoder": settings.encoder,
-            "dimension": settings.dimension,
-            "chunk_chars": settings.chunk_chars,
-            "token_vectors": settings.token_vectors,
-            "roots": settings.roots,
-            "excluded": settings.excluded,
-            "layout": layout,
-            "documents": len(documents),
-            "passages": len(vectors),
-        }
-        (draft / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-    return layout
-
-
-def _with_digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode("ascii") + b"\n" + data
-
-
 def known_roots(folder: Path) -> list[str]:
     """The files and folders that an index follows, if that can still be told: a damaged one is rebuilt from them."""
-    return _known(folder, ROOTS, "roots")
+    return list(known_settings(folder).get("roots", ()))
 
 
 def known_excluded(folder: Path) -> list[str]:
     """The files that were deleted from an index, if that can still be told."""
-    return _known(folder, EXCLUDED, "excluded")
+    return list(known_settings(folder).get("excluded", ()))
 
 
-def _known(folder: Path, name: str, key: str) -> list[str]:
-    """A list that stands in two files of a generation, each with its own checksum."""
-    for generation in reversed(generations(folder)):
-        try:
-            whole = (generation / name).read_bytes()
-            data = whole.partition(b"\n")[2]
-            if whole == _with_digest(data):
-                return list(json.loads(data))
-        except OSError:
-            pass
-        try:
-            current, digest = current_generation(folder)
-            if current == generation and sha256_file(current / MANIFEST) == digest:
-                return list(json.loads((current / MANIFEST).read_bytes()).get(key, ()))
-        except (OSError, IndexStoreError):
-            pass
-    return []
+def encoded(parts: Iterable[Part]) -> Iterator[EncodedDocument]:
+    """The live documents of segments, one at a time."""
+    for segment, live in parts:
+        for number in live.numbers():
+            yield segment.encoded(number)
 
 
-def open_index(folder: Path) -> PassageIndex:
-    """Open the current generation. Raises IndexStoreError, DamagedIndexError: the latter names the file."""
-    return _of_current(folder, lambda generation, digest: _open(folder.name, generation, digest))
+def open_parts(folder: Path, generation: Generation, remedy: str = "", opened: Sequence[Part] = ()) -> tuple[Part, ...]:
+    """The segments of a generation in their places; those that are `opened` already stay so."""
+    known = {(segment.facts.name, segment.facts.files[ARRAYS]): segment for segment, _ in opened}
+    parts: list[Part] = []
+    offset = 0
+    for facts in generation.segments:
+        segment = known.get((facts.name, facts.files[ARRAYS]))
+        if segment is None:
+            segment = Segment(folder / SEGMENTS / facts.name, facts, generation.settings.dimension, remedy)
+        parts.append((segment, Live.without(facts.deleted, segment.passages.first_rows, offset)))
+        offset += facts.passages
+    return tuple(parts)
 
 
-def open_passages(folder: Path) -> PassageStore:
-    """Open only the documents and passages of the current generation, without reading the rest of it.
+def open_index(folder: Path, before: PassageIndex | None = None, remedy: str = "", search: bool = True) -> PassageIndex:
+    """Open the current generation; segments that it shares with one opened `before` are not opened again.
 
-    Raises as `open_index` does, for the files that it reads.
+    Unless it is to `search`, what only searching needs is opened later. Raises IndexStoreError, and DamagedIndexError
+    naming the file, here or when a file's damaged part is first read; the latter says `remedy`.
     """
-    return _of_current(folder, _open_passages)
+
+    def open_(generation: Generation) -> PassageIndex:
+        check_roots(folder, generation.number)
+        parts = open_parts(folder, generation, remedy, before.parts if before else ())
+        for segment, _ in parts if search else ():
+            segment.search  # noqa: B018
+        return PassageIndex(folder, generation, parts)
+
+    return _of_current(folder, open_)
 
 
-def _of_current(folder: Path, open_: Callable[[Path, str], T]) -> T:
-    current = current_generation(folder)
-    try:
-        return open_(*current)
-    except (DamagedIndexError, OSError, RuntimeError, sqlite3.Error):
-        replaced = current_generation(folder)  # a writer may have replaced the generation that was being opened
-        if replaced == current:
-            raise
-        return open_(*replaced)
+def open_passages(folder: Path, remedy: str = "") -> PassageStore:
+    """Open only the documents and passages of the current generation. Raises as `open_index` does."""
+    return open_index(folder, remedy=remedy, search=False).passages
 
 
-def _open_passages(generation: Path, digest: str) -> PassageStore:
-    read_manifest(generation, digest, whole=(PASSAGES,))
-    return PassageStore(generation / PASSAGES)
+def _of_current(folder: Path, open_: Callable[[Generation], T]) -> T:
+    current = read_current(folder)
+    while True:
+        try:
+            return open_(current)
+        except DamagedIndexError:
+            tried, current = current, read_current(folder)
+            if current.digest == tried.digest:  # otherwise a writer replaced what was being opened
+                raise
 
 
-def _open(name: str, generation: Path, digest: str) -> PassageIndex:
-    manifest: dict[str, Any] = read_manifest(generation, digest)
-    settings = IndexSettings(
-        manifest["encoder"],
-        manifest["dimension"],
-        manifest["chunk_chars"],
-        manifest["token_vectors"],
-        tuple(manifest["roots"]),
-        tuple(manifest.get("excluded", ())),  # older indexes have none
-    )
-    embeddings = np.load(generation / EMBEDDINGS, mmap_mode="r")
-    return PassageIndex(
-        name,
-        settings,
-        manifest["layout"],
-        digest,
-        PassageStore(generation / PASSAGES),
-        VectorIndex(generation / VECTORS, embeddings),
-        embeddings,
-        TokenVectors(generation / TOKENS, settings.dimension) if settings.token_vectors else None,
-        Postings(generation / POSTINGS),
-    )
+def write_index(folder: Path, settings: IndexSettings, documents: Iterable[EncodedDocument]) -> Generation:
+    """Write an index of exactly these documents, whatever `folder` holds."""
+    with changing(folder) as change:
+        return change.commit(settings, _added(change, settings, documents))
+
+
+def change_index(
+    before: PassageIndex,
+    settings: IndexSettings,
+    added: Iterable[EncodedDocument] = (),
+    deleted: Collection[str] = (),
+) -> Generation:
+    """Delete the documents with these sources, and add or replace others; nothing else is read or written.
+
+    `before` is the index as it is. Raises SettingError for settings of other vectors than it holds.
+    """
+    if before.settings.encoding != settings.encoding:
+        raise SettingError(f"{before.name} was made with {before.settings}; it cannot be changed with {settings}")
+    with changing(before.folder) as change:
+        if change.current is None or change.current.digest != before.digest:
+            raise IndexStoreError(f"{before.name} was changed by somebody else meanwhile; try again")
+        sources = set(deleted)
+        new = _added(change, settings, _noting(added, sources))
+        return change.commit(settings, [*_without(before, sources), *new])
+
+
+def _noting(documents: Iterable[EncodedDocument], sources: set[str]) -> Iterator[EncodedDocument]:
+    for item in documents:
+        sources.add(item.document.source)
+        yield item
+
+
+def _added(change: Change, settings: IndexSettings, documents: Iterable[EncodedDocument]) -> list[SegmentFacts]:
+    documents = iter(documents)
+    first = next(documents, None)
+    if first is None:
+        return []
+    every = itertools.chain([first], documents)
+    return [write_segment(change.segment_folder, settings.dimension, settings.token_vectors, every)]
+
+
+def _without(index: PassageIndex, sources: Collection[str]) -> list[SegmentFacts]:
+    """The segments of an index with the documents of these sources deleted."""
+    gone: list[set[int]] = [set() for _ in index.parts]
+    for part, number in filter(None, map(index.passages.where, sources)):
+        gone[part].add(number)
+    return [
+        segment.facts_without(gone_here | numbers(facts.deleted)) if gone_here else facts
+        for facts, (segment, _), gone_here in zip(index.generation.segments, index.parts, gone, strict=True)
+    ]

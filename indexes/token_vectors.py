@@ -1,11 +1,15 @@
-"""Per-token vectors of every passage as 8-bit integers in one memory-mapped file: what late interaction reads."""
+"""Per-token vectors of every passage as 8-bit integers: what late interaction reads, in checked pieces."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from indexes.checked import CheckedFile
 
 SCALE = 127.0
 
@@ -17,33 +21,28 @@ def quantise(vectors: npt.NDArray[np.float32]) -> Quantised:
     return np.asarray(np.rint(vectors * SCALE), np.int8)
 
 
-class TokenVectorsWriter:
-    """Appends passages by row to `path`; `close` writes where each begins."""
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """A segment's vectors, one after the other; offsets (N + 1,) count vectors."""
 
-    def __init__(self, path: Path, dimension: int) -> None:
-        self._file = path.open("wb")
-        self._offsets_path = path.with_suffix(".offsets.npy")
-        self._dimension = dimension
-        self._offsets = [0]
+    file: CheckedFile
+    offsets: npt.NDArray[np.int64]
+    dimension: int
 
-    def append(self, vectors: Quantised) -> None:
-        """Add the vectors (T, D) of the next passage."""
-        self._file.write(np.ascontiguousarray(vectors).tobytes())
-        self._offsets.append(self._offsets[-1] + len(vectors))
-
-    def close(self) -> None:
-        """Finish both files."""
-        self._file.close()
-        np.save(self._offsets_path, np.array(self._offsets, np.int64))
+    def of(self, row: int) -> Quantised:
+        """The vectors (T, D) of the segment's passage in `row`."""
+        begin, end = (self.offsets[row : row + 2] * self.dimension).tolist()
+        return np.frombuffer(self.file.read(begin, end), np.int8).reshape(-1, self.dimension)
 
 
 class TokenVectors:
-    """Reads such files."""
+    """Those of an index: its segments' files, and the rows at which these begin."""
 
-    def __init__(self, path: Path, dimension: int) -> None:
-        self._offsets = np.load(path.with_suffix(".offsets.npy"))
-        self._data = np.memmap(path, np.int8, "r", shape=(int(self._offsets[-1]), dimension))
+    def __init__(self, parts: Sequence[tuple[TokenFile, int]]) -> None:
+        self._parts = parts
+        self._offsets = [offset for _, offset in parts]
 
     def of(self, row: int) -> Quantised:
         """The vectors (T, D) of the passage in `row`."""
-        return self._data[self._offsets[row] : self._offsets[row + 1]]
+        file, offset = self._parts[bisect.bisect_right(self._offsets, row) - 1]
+        return file.of(row - offset)

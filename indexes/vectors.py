@@ -2,26 +2,32 @@
 
 The paper's setting (ngram_trie sec. 4.1) is IVF4096,PQ64 with nprobe 16. FAISS wants 39 training vectors per
 cluster and 9,984 for 8-bit product quantisation; below that the index is flat. Quantisation loses recall,
-so candidates of a quantised index are scored again with the stored vectors.
+so candidates are scored again with the stored vectors. Vectors count as they are stored, in half precision: a segment
+that was merged finds what one that was built anew finds.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
 import numpy.typing as npt
 
+from indexes.checked import CheckedFile
+from indexes.live import Live
+
 Vectors = npt.NDArray[np.float32]
 
 PQ_TRAINING = 9984
 PER_CLUSTER = 39
 MAX_NLIST = 4096
-MAX_M = 64
+NPROBE = 16
 RESCORED = 4  # a quantised index returns this many times top_k candidates for rescoring
+ADDED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +49,86 @@ def choose_layout(count: int, dimension: int) -> Layout:
     return Layout(min(MAX_NLIST, 1 << ((count // PER_CLUSTER).bit_length() - 1)), m)
 
 
-def build_vector_index(vectors: Vectors, path: Path, seed: int = 0) -> Layout:
-    """Train and fill an index of unit vectors (N, D), write it to `path`, and say how it is laid out."""
-    count, dimension = vectors.shape
+def quantised(read: Callable[[Any], Vectors], count: int, dimension: int, seed: int = 0) -> tuple[Layout, bytes]:
+    """The layout for `count` unit vectors and, unless it is flat, a trained and filled index as FAISS writes it.
+
+    `read` gives the vectors (R, D) of any rows: they are never all in memory.
+    """
     layout = choose_layout(count, dimension)
-    if layout.nlist:
-        quantizer = faiss.IndexFlatIP(dimension)
-        index: Any = faiss.IndexIVFPQ(quantizer, dimension, layout.nlist, layout.m, 8, faiss.METRIC_INNER_PRODUCT)
-        sample = np.random.default_rng(seed).permutation(count)[: max(PQ_TRAINING, 64 * layout.nlist)]
-        index.train(np.ascontiguousarray(vectors[sample]))
-    else:
-        index = faiss.IndexFlatIP(dimension)
-    index.add(np.ascontiguousarray(vectors))
-    faiss.write_index(index, str(path))
-    return layout
+    if not layout.nlist:
+        return layout, b""
+    quantizer = faiss.IndexFlatIP(dimension)
+    index: Any = faiss.IndexIVFPQ(quantizer, dimension, layout.nlist, layout.m, 8, faiss.METRIC_INNER_PRODUCT)
+    sample = np.random.default_rng(seed).permutation(count)[: max(PQ_TRAINING, 64 * layout.nlist)]
+    index.train(read(sample))
+    for begin in range(0, count, ADDED_AT_ONCE):
+        index.add(read(slice(begin, min(count, begin + ADDED_AT_ONCE))))
+    return layout, faiss.serialize_index(index).tobytes()
+
+
+class SegmentVectors:
+    """A segment's `stored` vectors (N, D) in half precision, and what `quantised` gave, or nothing."""
+
+    def __init__(self, stored: CheckedFile, dimension: int, index: bytes = b"") -> None:
+        self._stored = stored
+        self._dimension = dimension
+        self._count = stored.bytes // (2 * dimension)
+        self._quantised: Any = faiss.deserialize_index(np.frombuffer(index, np.uint8)) if index else None
+
+    @functools.cached_property
+    def _flat(self) -> Any:
+        """Exact search; made when it is first needed, for it reads every vector."""
+        index = faiss.IndexFlatIP(self._dimension)
+        index.add(self.stored(range(self._count)))
+        return index
+
+    def stored(self, rows: Sequence[int]) -> Vectors:
+        """The vectors (R, D) in these rows."""
+        size = 2 * self._dimension
+        if isinstance(rows, range) and rows.step == 1:
+            data = self._stored.read(rows.start * size, rows.stop * size)
+        else:
+            data = b"".join(self._stored.read(row * size, (row + 1) * size) for row in rows)
+        return np.frombuffer(data, np.float16).reshape(-1, self._dimension).astype(np.float32)
+
+    def search(self, query: Vectors, top_k: int, live: Live) -> tuple[npt.NDArray[np.int64], Vectors]:
+        """Live rows near `query` (D,), and their inner products with it: the best `top_k`, or more."""
+        wanted = min(top_k if self._quantised is None else top_k * RESCORED, live.passages)
+        if wanted < 1:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        library: Any = faiss  # its own types leave out what it makes of arrays and names
+        selector = None if live.whole else library.IDSelectorBitmap(np.packbits(live.rows, bitorder="little"))
+        if self._quantised is None:
+            chosen, index = library.SearchParameters(sel=selector), self._flat
+        else:
+            chosen, index = library.SearchParametersIVF(sel=selector, nprobe=NPROBE), self._quantised
+        _, found = index.search(query[None].astype(np.float32), wanted, params=chosen)
+        rows = found[0][found[0] >= 0]
+        # not a matrix product: it may add in another order for another number of rows
+        return rows, (self.stored(rows.tolist()) * query).sum(axis=1, dtype=np.float32)
 
 
 class VectorIndex:
-    """Opens an index written by `build_vector_index`; `stored` (N, D) are the vectors that it was built from."""
+    """The vectors of an index: its segments', less what was deleted from them."""
 
-    def __init__(self, path: Path, stored: npt.NDArray[Any], nprobe: int = 16) -> None:
-        index: Any = faiss.read_index(str(path))
-        self._index = index
-        self._stored = stored
-        self._quantised = hasattr(index, "nprobe")
-        if self._quantised:
-            index.nprobe = nprobe
+    def __init__(self, parts: Sequence[tuple[SegmentVectors, Live]]) -> None:
+        self._parts = parts
 
     def search(self, query: Vectors, top_k: int) -> list[int]:
         """Rows of the `top_k` vectors with the greatest inner product with `query` (D,), best first."""
-        wanted = min(top_k * RESCORED if self._quantised else top_k, self._index.ntotal)
-        if wanted < 1:
-            return []
-        _, found = self._index.search(query[None].astype(np.float32), wanted)
-        rows = found[0][found[0] >= 0]
-        if self._quantised:
-            rows = rows[np.argsort(-(self._stored[rows].astype(np.float32) @ query), kind="stable")]
-        return [int(row) for row in rows[:top_k]]
+        rows, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+        for vectors, live in self._parts:
+            found, score = vectors.search(query, top_k, live)
+            rows.append(live.offset + found)
+            scores.append(score)
+        every = np.concatenate(rows)
+        order = np.lexsort((every, -np.concatenate(scores)))
+        return [int(row) for row in every[order][: max(0, top_k)]]
+
+    def stored(self, rows: Sequence[int]) -> Vectors:
+        """The vectors (R, D) in these rows, of which there must be one at least."""
+        found: list[Vectors] = []
+        for row in rows:
+            vectors, live = next(part for part in reversed(self._parts) if part[1].offset <= row)
+            found.append(vectors.stored([row - live.offset]))
+        return np.concatenate(found)

@@ -5,13 +5,11 @@ No encoder is asked: the pages are read for one question only, and encoding them
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from indexes.passages import Passage
-from indexes.postings import Postings, build_postings
+from indexes.postings import postings_of
 from retrieval.chunking import chunk_text
 from retrieval.conversation import Turn
 from retrieval.finder import Found
@@ -29,9 +27,7 @@ class Evidence:
         passages = self._passages()
         if not passages:
             return []
-        with tempfile.TemporaryDirectory() as folder:
-            build_postings([passage.text for passage in passages], Path(folder))
-            scores = Postings(Path(folder)).scores(question)
+        scores = postings_of(passage.text for passage in passages).scores(question)
         best = sorted(range(len(passages)), key=lambda row: -scores[row])[:top_k]  # stable: ties in the pages' order
         return [Found(passages[row], float(scores[row])) for row in best]
 

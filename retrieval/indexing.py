@@ -1,10 +1,10 @@
-"""Builds and updates a passage index: find files, read, chunk, encode what is new, write a generation."""
+"""Builds and updates a passage index: find files, read, chunk, encode what is new, write the change."""
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexes.errors import DocumentError, IndexStoreError, NothingToIndexError
+from indexes.files import write_lock
+from indexes.generations import IndexSettings
+from indexes.maintenance import merge_due
 from indexes.passages import Document
-from indexes.store import EncodedDocument, IndexSettings, PassageIndex, open_index, write_index
+from indexes.segments import EncodedDocument
+from indexes.store import PassageIndex, change_index, open_index, write_index
 from indexes.token_vectors import Quantised, quantise
 from retrieval.chunking import chunk_document
 from retrieval.documents import find_files, read_document, storable
 
 if TYPE_CHECKING:
-    from retrieval.encoders import Encoder
+    from retrieval.encoders import Encoder, Vectors
 
 ENCODED_AT_ONCE = 64
+NO_TOKENS = np.zeros((0, 0), np.float32)
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much is done, of how much
 
@@ -78,32 +83,6 @@ def read_files(
     return documents
 
 
-@contextlib.contextmanager
-def _previous(folder: Path, settings: IndexSettings) -> Iterator[dict[str, EncodedDocument]]:
-    """What the index holds already, if it was made with the same settings; a damaged one counts as none."""
-    try:
-        index: PassageIndex | None = open_index(folder)
-    except IndexStoreError:
-        index = None
-    same = index is not None and _without_files(index.settings) == _without_files(settings)
-    try:
-        yield index.encoded_documents() if index is not None and same else {}
-    finally:
-        if index is not None:
-            index.passages.close()
-
-
-def _without_files(settings: IndexSettings) -> IndexSettings:
-    return replace(settings, roots=(), excluded=())
-
-
-def _again(before: EncodedDocument | None, document: Document) -> EncodedDocument | None:
-    """What was encoded before, if the document has the same chunks; its headings and its file's hash may differ."""
-    if before is None or (before.document.text, before.document.page_starts) != (document.text, document.page_starts):
-        return None
-    return replace(before, document=document)
-
-
 def build_index(
     folder: Path,
     settings: IndexSettings,
@@ -112,46 +91,90 @@ def build_index(
     progress: Progress,
     rebuild: bool = False,
 ) -> Report:
-    """Write the index of exactly these documents; unless `rebuild`, those that did not change are not encoded again.
+    """Make the index one of exactly these documents; unless `rebuild`, those that did not change are not touched.
 
-    Raises NothingToIndexError when there are none; the old index stays whatever happens.
+    Raises NothingToIndexError when there are none, IndexStoreError; the old index stays whatever happens.
     """
     if not documents:
         raise NothingToIndexError("none of the files could be read: nothing was indexed")
-    with _previous(folder, settings) as before:
-        again = {} if rebuild else {item.source: _again(before.get(item.source), item) for item in documents}
-        kept = {source: encoded for source, encoded in again.items() if encoded is not None}
-        new = [document for document in documents if document.source not in kept]
-        encoded = kept | _encode(new, settings, encoder, progress)
-        ordered = [encoded[document.source] for document in documents]
-        layout = write_index(folder, settings, ordered)
-        removed = len(set(before) - {document.source for document in documents})
-    return Report(len(documents), sum(len(item.chunks) for item in ordered), len(new), removed, layout)
+    with write_lock(folder):
+        before = _previous(folder, settings)
+        known = before.passages.sources() if before else []
+        gone = set(known) - {document.source for document in documents}
+        if before is None or rebuild:
+            made = write_index(folder, settings, _encoded(documents, settings, encoder, progress))
+            return Report(made.documents, made.passages, made.documents, len(gone), made.layout)
+        return _change(before, settings, documents, gone, encoder, progress)
 
 
-def _encode(
+def add_documents(
+    folder: Path, settings: IndexSettings, documents: Sequence[Document], encoder: Encoder, progress: Progress
+) -> Report:
+    """Add documents to an index, or replace those with the same sources; all others stay.
+
+    Raises SettingError for settings of other vectors than the index holds, IndexStoreError.
+    """
+    with write_lock(folder):
+        return _change(open_index(folder, search=False), settings, documents, (), encoder, progress)
+
+
+def _change(
+    before: PassageIndex,
+    settings: IndexSettings,
+    documents: Sequence[Document],
+    gone: Collection[str],
+    encoder: Encoder,
+    progress: Progress,
+) -> Report:
+    changed = [document for document in documents if not before.holds(document)]
+    same_text = [document for document in changed if before.holds_text(document)]
+    same = {document.source for document in same_text}
+    new = [document for document in changed if document.source not in same]
+    again = (replace(before.encoded(document.source), document=document) for document in same_text)
+    made = before.generation
+    if changed or gone or made.settings != settings:
+        added = itertools.chain(again, _encoded(new, settings, encoder, progress))
+        change_index(before, settings, added, gone)
+        made = merge_due(before.folder)
+    return Report(made.documents, made.passages, len(new), len(gone), made.layout)
+
+
+def _previous(folder: Path, settings: IndexSettings) -> PassageIndex | None:
+    """What the index holds already, if it was made with the same settings; a damaged one counts as none."""
+    try:
+        index = open_index(folder, search=False)
+    except IndexStoreError:
+        return None
+    return index if index.settings.encoding == settings.encoding else None
+
+
+def _encoded(
     documents: Sequence[Document], settings: IndexSettings, encoder: Encoder, progress: Progress
-) -> dict[str, EncodedDocument]:
-    """Chunk and encode; chunks of all documents are encoded together, so that small files cost no more."""
+) -> Iterator[EncodedDocument]:
+    """Chunk and encode, as the documents are asked for: vectors of a large corpus do not fit into memory.
+
+    Chunks of all documents are encoded together, so that small files cost no more.
+    """
     chunks = [chunk_document(document, settings.chunk_chars) for document in documents]
     texts = [chunk.text for of_document in chunks for chunk in of_document]
-    dense: list[np.ndarray] = []
-    tokens: list[Quantised] = []
+    vectors = _vectors(texts, settings.token_vectors, encoder, progress)
+    for document, of_document in zip(documents, chunks, strict=True):
+        pairs = list(itertools.islice(vectors, len(of_document)))
+        dense = np.array([vector for vector, _ in pairs], np.float32).reshape(len(pairs), settings.dimension)
+        tokens = [per_token for _, per_token in pairs] if settings.token_vectors else []
+        yield EncodedDocument(document, of_document, dense, tokens, time.time())
+    progress("Encoding passages", len(texts), len(texts))
+
+
+def _vectors(
+    texts: Sequence[str], token_vectors: bool, encoder: Encoder, progress: Progress
+) -> Iterator[tuple[Vectors, Quantised]]:
+    """For each text its vector, and its token vectors or none."""
     for begin in range(0, len(texts), ENCODED_AT_ONCE):
         progress("Encoding passages", begin, len(texts))
         batch = texts[begin : begin + ENCODED_AT_ONCE]
-        if settings.token_vectors:
-            vectors, per_token = encoder.encode_tokens(batch)
-            tokens.extend(quantise(item) for item in per_token)
+        if token_vectors:
+            dense, per_token = encoder.encode_tokens(batch)
         else:
-            vectors = encoder.encode_passages(batch)
-        dense.extend(vectors)
-    progress("Encoding passages", len(texts), len(texts))
-    encoded: dict[str, EncodedDocument] = {}
-    begin = 0
-    for document, of_document in zip(documents, chunks, strict=True):
-        end = begin + len(of_document)
-        vectors = np.stack(dense[begin:end])
-        encoded[document.source] = EncodedDocument(document, of_document, vectors, tokens[begin:end], time.time())
-        begin = end
-    return encoded
+            dense, per_token = encoder.encode_passages(batch), [NO_TOKENS] * len(batch)
+        yield from zip(dense, map(quantise, per_token), strict=True)

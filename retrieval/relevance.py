@@ -77,7 +77,7 @@ class RelevanceJudge:
         assert self.index.tokens is not None
         dense, (asked,) = self.encoder.encode_tokens([question])
         rows = [passage.row for passage in passages]
-        cosines = self.index.embeddings[rows].astype(np.float32) @ dense[0]
+        cosines = self.index.vectors.stored(rows) @ dense[0]
         late = [float((self.index.tokens.of(row).astype(np.float32) @ asked.T).max(axis=0).mean()) for row in rows]
         rarity = self.index.postings.rarity(question)
         total = sum(rarity.values())

@@ -5,23 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from app.engine import Engine
-from app.indexing import build_python_docs
+from app.answering.engine import Engine
+from app.documents.indexing import build_python_docs
 from benchmarks import follow_ups_run
 from benchmarks.data import read_lines
 from benchmarks.follow_ups_run import DIALOGUES, read_dialogues, squad_dialogues
 from indexes.errors import SettingError
-from indexes.passages import PassageStore, write_passages
+from indexes.passages import PassageStore
 from retrieval.chunking import chunk_document
 from retrieval.python_docs import python_docs
-from tests.indexes.small import no_progress
+from tests.indexes.small import no_progress, passage_store
 
 
 @pytest.fixture(scope="module")
 def passages(tmp_path_factory: pytest.TempPathFactory) -> PassageStore:
-    path = tmp_path_factory.mktemp("passages") / "p.sqlite"
-    write_passages(path, [(document, chunk_document(document, 600)) for document in python_docs()])
-    return PassageStore(path)
+    documents = [(document, chunk_document(document, 600)) for document in python_docs()]
+    return passage_store(tmp_path_factory.mktemp("passages") / "p", *documents)
 
 
 def test_what_the_dialogues_want_stands_in_the_built_in_corpus(passages: PassageStore) -> None:

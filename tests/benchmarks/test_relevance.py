@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.engine import Engine
-from app.settings import Settings
+from app.answering.engine import Engine
+from app.setup.settings import Settings
 from benchmarks import relevance_run
 from benchmarks.relevance_run import Case, fitted, squad_cases
 from indexes.errors import SettingError

@@ -102,9 +102,9 @@ def test_kept_and_new_documents_have_their_own_vectors_and_tokens(tmp_path: Path
     build(tmp_path / "i", ONE)
     build(tmp_path / "i", TWO, ONE)
     index = open_index(tmp_path / "i")
-    for row, text in enumerate(["Second text.", "First text."]):
+    for row, text in enumerate(["First text.", "Second text."]):
         dense, (tokens,) = HashEncoder().encode_tokens([text])
-        assert np.allclose(index.embeddings[row], dense[0], atol=1e-3)
+        assert np.allclose(index.vectors.stored([row]), dense, atol=1e-3)
         assert index.tokens is not None
         assert np.allclose(index.tokens.of(row) / 127, tokens, atol=0.005)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from indexes.passages import Passage
-from indexes.store import PassageIndex, open_index
+from indexes.store import PassageIndex, open_index, write_index
 from retrieval.conversation import Turn
 from retrieval.indexing import build_index
 from retrieval.relevance import FITTED, Figures, Fit, RelevanceJudge, judge_of
@@ -59,8 +59,10 @@ def test_another_encoder_s_passages_are_not_judged(index: PassageIndex) -> None:
     assert judge_of(HashEncoder(FITTED.encoder), index) is not None
 
 
-def test_an_index_without_token_vectors_is_not_judged(index: PassageIndex) -> None:
-    assert judge_of(HashEncoder(FITTED.encoder), replace(index, tokens=None)) is None
+def test_an_index_without_token_vectors_is_not_judged(index: PassageIndex, tmp_path: Path) -> None:
+    settings = replace(index.settings, token_vectors=False)
+    write_index(tmp_path / "without", settings, index.encoded_documents().values())
+    assert judge_of(HashEncoder(FITTED.encoder), open_index(tmp_path / "without")) is None
 
 
 def retriever(index: PassageIndex, judged: bool = True) -> Retriever:

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexes.arrays import pack, unpack
+from indexes.checked import BLOCK, CheckedFile, saying_that_it_cannot_be_written, write_checked
+from indexes.errors import DamagedIndexError, IndexStoreError
+from indexes.live import numbers, ranges
+from tests.indexes.small import checked
+
+DATA = bytes(range(256)) * (BLOCK // 128) + b"end"  # two blocks and three bytes
+
+
+@pytest.mark.parametrize("ends", [(0, 0), (0, 3), (BLOCK - 1, BLOCK + 1), (0, len(DATA)), (2 * BLOCK, len(DATA))])
+def test_pieces_are_what_was_written(tmp_path: Path, ends: tuple[int, int]) -> None:
+    assert checked(tmp_path / "f", DATA).read(*ends) == DATA[ends[0] : ends[1]]
+
+
+def test_only_the_blocks_that_are_read_are_compared_and_each_once(tmp_path: Path) -> None:
+    file = checked(tmp_path / "f", DATA)
+    with (tmp_path / "f").open("r+b") as changed:
+        changed.seek(BLOCK)
+        changed.write(b"x")
+    assert file.read(0, BLOCK) == DATA[:BLOCK]
+    for _ in range(2):
+        with pytest.raises(DamagedIndexError, match="is not what was written"):
+            file.read(BLOCK + 5, BLOCK + 6)
+
+
+def test_a_file_that_was_removed_is_still_read(tmp_path: Path) -> None:
+    file = checked(tmp_path / "f", DATA)
+    os.unlink(tmp_path / "f")
+    assert file.read(5, 9) == DATA[5:9]
+
+
+def test_the_whole_is_compared_with_its_checksum(tmp_path: Path) -> None:
+    facts = write_checked(tmp_path / "f", b"abc")
+    assert CheckedFile(tmp_path / "f", facts).whole() == b"abc"
+    (tmp_path / "f").write_bytes(b"abd")
+    with pytest.raises(DamagedIndexError, match=r"f is damaged: it is not what was written; do this$"):
+        CheckedFile(tmp_path / "f", facts, "do this").whole()
+
+
+def test_a_full_disk_is_told_with_the_file_and_what_to_do() -> None:
+    with (
+        pytest.raises(IndexStoreError, match=r"^x/y cannot be written \(No space left on device\); nothing was"),
+        saying_that_it_cannot_be_written(Path("x/y")),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@given(values=st.lists(st.integers(-(2**40), 2**40)), text=st.binary(max_size=9))
+def test_packed_arrays_come_back(values: list[int], text: bytes) -> None:
+    pairs = np.array([(value, 1.5) for value in values], [("a", "<i8"), ("b", "<f4")])
+    arrays = {"pairs": pairs, "text": np.frombuffer(text, np.uint8), "values": np.array(values, np.int64)}
+    found = unpack(pack(arrays))
+    assert {name: (array.dtype, array.tolist()) for name, array in found.items()} == {
+        name: (array.dtype, array.tolist()) for name, array in arrays.items()
+    }
+
+
+def test_numbers_become_ranges_and_come_back() -> None:
+    assert ranges([7, 1, 2, 3, 7, 9]) == ((1, 4), (7, 8), (9, 10))
+    assert numbers(((1, 4), (7, 8))) == {1, 2, 3, 7}
