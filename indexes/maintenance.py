@@ -55,9 +55,11 @@ def merge_due(folder: Path) -> Generation:
     """
     current = read_current(folder)
     try:
-        while chosen := due(current.segments):
+        while due(current.segments):
             with changing(folder) as change:
-                current = _merge(change, current, chosen)
+                current = read_current(folder)  # others may have changed it before the lock was ours
+                if chosen := due(current.segments):
+                    current = _merge(change, current, chosen)
     except IndexStoreError:
         pass
     return current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,6 +190,21 @@ def test_many_small_additions_leave_few_segments(tmp_path: Path) -> None:
         add_documents(folder, SETTINGS, [document(f"{number}", f"text {number}")], HashEncoder(), no_progress)
     assert [segment["passages"] for segment in describe(folder)["segments"]] == [9, 9, 1, 1, 1]
     assert open_index(folder).passages.texts() == ["one", *(f"text {number}" for number in range(20))]
+
+
+def test_what_somebody_else_adds_before_a_merge_begins_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build(tmp_path / "i")
+    for number in range(8):
+        change(folder, one_chunk(str(number), f"text {number}"))
+
+    def due_and_meanwhile(segments: Sequence[SegmentFacts]) -> list[SegmentFacts]:
+        monkeypatch.undo()
+        change(folder, one_chunk("late", "text late"))
+        return due(segments)
+
+    monkeypatch.setattr(indexes.maintenance, "due", due_and_meanwhile)
+    assert merge_due(folder).documents == 10
+    assert open_index(folder).passages.document("late") is not None
 
 
 def test_damage_in_what_would_be_merged_leaves_the_change_that_stands(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_of_what_many_processes_append_nothing_is_lost_or_doubled_and_readers_ne
 ) -> None:
     folder = tmp_path / "i"
     write_index(folder, SETTINGS, [])
-    processes, count = (8, 200) if full else (3, 12)
+    processes, count = (8, 200) if full else (4, 20)
     faults.append_in_many_processes(folder, processes, count)
     seen = 0
     while seen < processes * count:
