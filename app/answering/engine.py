@@ -16,7 +16,7 @@ from pathlib import Path
 from app.answering.answer_cache import AnswerCache
 from app.answering.answers import Answer, Stats, without_an_answer
 from app.answering.asking import AS_SET, AnswerOptions, Task
-from app.answering.kept_drafters import KeptDrafters, count_passages
+from app.answering.kept_drafters import KeptCounts, KeptDrafters
 from app.answering.library import Library, asked
 from app.answering.loading import silent
 from app.answering.prompt import Message, checked
@@ -33,14 +33,12 @@ from decoding.drafters.blend import compile_blend
 from decoding.loop import never
 from decoding.prefixes import KeptPrefixes
 from decoding.sampling import Sampling
-from indexes.ngram_counts import NgramCounts
 from retrieval.conversation import Turn
 from retrieval.finder import Finder, Found
 
 ASK_EVERY_S = 0.05  # whether an answer that waits for the model is still wanted
 EVERYBODY = ""  # the namespace of shared answers; nobody's own
 REUSABLE = ("stop", "length")  # how an answer ends that later ones may copy from
-MOST_COUNTS = 4  # indexes whose n-grams are in memory
 
 
 class Engine(Library):
@@ -53,7 +51,6 @@ class Engine(Library):
         self._writing = threading.Lock()
         self._budgets: dict[str, NodeBudget] = {}
         self._drafters = KeptDrafters(self._new_drafter)
-        self._counts: dict[str, NgramCounts] = {}
         self._checked = False
         self._loaded = False
         server = remote_server(settings)
@@ -62,6 +59,10 @@ class Engine(Library):
     @functools.cached_property
     def _answers(self) -> AnswerCache:
         return AnswerCache(self.encoder.encode_questions)
+
+    @functools.cached_property
+    def _counts(self) -> KeptCounts:
+        return KeptCounts(self.writer.encode)
 
     @property
     def _writing_settings(self) -> WritingSettings:
@@ -132,12 +133,7 @@ class Engine(Library):
         """A drafter with what it needs; blend knows the n-grams of the whole index."""
         resources = self.resources(name)
         if resources.table is not None and folder is not None:
-            index = self.open(folder)
-            if index.digest not in self._counts:
-                self._counts[index.digest] = count_passages(index.passages, self.writer.encode, len(resources.table))
-                while len(self._counts) > MOST_COUNTS:
-                    del self._counts[next(iter(self._counts))]
-            resources = replace(resources, passages=self._counts[index.digest])
+            resources = replace(resources, passages=self._counts.of(self.open(folder), len(resources.table)))
         return make_drafter(name, resources)
 
     # Answers

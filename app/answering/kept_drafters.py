@@ -12,8 +12,10 @@ from decoding.drafter import Drafter
 from decoding.drafters import LEARNING
 from indexes.ngram_counts import NgramCounts, count_ngrams
 from indexes.passages import PassageStore
+from indexes.store import PassageIndex
 
 MOST_KEPT = 64
+MOST_COUNTS = 4  # indexes whose n-grams are in memory
 MOST_COUNTED = 2000  # passages; about a second's work, and 50 MB
 
 Key = tuple[str, Path | None, str]
@@ -58,6 +60,23 @@ class KeptDrafters:
             self._lent -= {key for key in self._lent if key[0] == person}
             for key in [key for key in self._kept if key[0] == person]:
                 del self._kept[key]
+
+
+class KeptCounts:
+    """Which tokens follow which in the passages of the indexes asked last; `encode` makes tokens of a text."""
+
+    def __init__(self, encode: Callable[[str], Sequence[int]], most: int = MOST_COUNTS) -> None:
+        self._encode = encode
+        self._most = most
+        self._kept: dict[str, NgramCounts] = {}
+
+    def of(self, index: PassageIndex, vocabulary: int) -> NgramCounts:
+        """The counts of one generation of an index."""
+        if index.digest not in self._kept:
+            self._kept[index.digest] = count_passages(index.passages, self._encode, vocabulary)
+            while len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[index.digest]
 
 
 def count_passages(passages: PassageStore, encode: Callable[[str], Sequence[int]], vocabulary: int) -> NgramCounts:
