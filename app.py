@@ -1,6 +1,6 @@
 """Launches Quotewright: ``python app.py --help``."""
 
-from app.cli import main
+from app.commands.cli import main
 
 if __name__ == "__main__":
     main()

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from app.settings import load_settings
+from app.setup.settings import load_settings
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from app.asking import AnswerOptions
+    from app.answering.asking import AnswerOptions
     from decoding.sampling import Sampling
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")
@@ -102,7 +102,7 @@ class Choices(BaseModel):
         """The choices of one answer; `sampling` holds the values of what is not chosen."""
         from dataclasses import replace
 
-        from app.asking import AnswerOptions
+        from app.answering.asking import AnswerOptions
         from decoding.sampling import GREEDY
 
         chosen = {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}

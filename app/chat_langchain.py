@@ -23,15 +23,15 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import ConfigDict, model_validator
 
-from app.background import in_background, in_background_async
+from app.answering.background import in_background, in_background_async
+from app.answering.shared_engines import shared_engine
+from app.answering.sources import as_finder, index_folder
 from app.chat_choices import Choices
 from app.messages_langchain import chunk_of, conversation, message_of, references_of, told
-from app.shared_engines import shared_engine
-from app.sources import as_finder, index_folder
 
 if TYPE_CHECKING:
-    from app.answers import Answer
-    from app.engine import Engine
+    from app.answering.answers import Answer
+    from app.answering.engine import Engine
 
 RETRIEVER = "the retriever"
 UNTOLD = ("person", "api_key", "references")  # to caches and traces; references are told in another form

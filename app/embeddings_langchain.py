@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.answering.shared_engines import shared_engine
 from app.messages_langchain import storable
-from app.shared_engines import shared_engine
 
 
 class QuotewrightEmbeddings(BaseModel, Embeddings):

@@ -13,13 +13,13 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ChatMessage, HumanMessage, SystemMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from app.prompt import Message, checked
+from app.answering.prompt import Message, checked
 from indexes.errors import SettingError
 from retrieval.conversation import Turn
 from retrieval.finder import Found
 
 if TYPE_CHECKING:
-    from app.answers import Answer
+    from app.answering.answers import Answer
 
 FINISH_REASONS = {"length": "length", "context": "length", "cancelled": "cancelled"}  # all others: stop
 SYSTEM_NOT_TOLD = "system messages were not told to the model: with passages of its own, Quotewright writes the prompt"

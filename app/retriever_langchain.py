@@ -12,8 +12,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict, Field
 
-from app.shared_engines import shared_engine
-from app.sources import index_folder
+from app.answering.shared_engines import shared_engine
+from app.answering.sources import index_folder
 from indexes.errors import SettingError
 from retrieval.finder import Found
 

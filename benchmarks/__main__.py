@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from app.command_line import make_engine, run_cli
-from app.options import (
+from app.commands.command_line import make_engine, run_cli
+from app.commands.options import (
     DatastoreOption,
     DraftModelOption,
     DtypeOption,
@@ -18,7 +18,7 @@ from app.options import (
     ProfileOption,
     TargetOption,
 )
-from app.terminal import out, progress_bars
+from app.commands.terminal import out, progress_bars
 from benchmarks.follow_ups import follow_ups
 from benchmarks.gpu import gpu
 from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.prompt import fold
+from app.answering.prompt import fold
 from indexes.errors import SettingError
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import PromptExample, read_prompts
 from benchmarks.replies import Answerer, Reply, load_peer, our_reply, transformers_reply

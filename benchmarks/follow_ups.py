@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.options import JsonOption, ProfileOption
+from app.commands.options import JsonOption, ProfileOption
 
 
 def follow_ups(
@@ -23,8 +23,8 @@ def follow_ups(
     as_json: JsonOption = False,
 ) -> None:
     """Recall of written follow-ups: searched alone, with the question before, our way, and as a person would ask."""
-    from app.command_line import make_engine
-    from app.terminal import progress_bars
+    from app.commands.command_line import make_engine
+    from app.commands.terminal import progress_bars
     from benchmarks import follow_ups_run as benchmark
     from benchmarks import told_turns
     from benchmarks.tables import print_result

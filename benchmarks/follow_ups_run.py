@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.engine import Engine
-from app.indexing import build_python_docs
-from app.prompt import fold
+from app.answering.engine import Engine
+from app.answering.prompt import fold
+from app.documents.indexing import build_python_docs
 from benchmarks.conditions import conditions
 from benchmarks.data import read_lines, read_squad
 from benchmarks.retrieval import encoded

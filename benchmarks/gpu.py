@@ -49,7 +49,7 @@ def _tokenizer(chosen: str | None) -> Any:
         from transformers import AutoTokenizer
 
         return AutoTokenizer.from_pretrained(chosen, local_files_only=True)
-    from app.command_line import make_engine
+    from app.commands.command_line import make_engine
 
     return make_engine(model=chosen).tokenizer
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import read_prompts
 from benchmarks.decode import Ours, answer_ways, make_request

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.options import DeviceOption, JsonOption, ModelOption, ProfileOption, TargetOption
+from app.commands.options import DeviceOption, JsonOption, ModelOption, ProfileOption, TargetOption
 
 
 def perplexity(
@@ -22,8 +22,8 @@ def perplexity(
     as_json: JsonOption = False,
 ) -> None:
     """Perplexity of the target model on Python's language reference, by number format."""
-    from app.command_line import make_engine
-    from app.terminal import progress_bars
+    from app.commands.command_line import make_engine
+    from app.commands.terminal import progress_bars
     from benchmarks import perplexity_run as benchmark
     from benchmarks.listed import words
     from benchmarks.tables import print_result

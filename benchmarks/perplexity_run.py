@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from decoding.cache_memory import TellsMemory
 from decoding.target import TargetModel

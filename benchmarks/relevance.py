@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.options import JsonOption, ProfileOption
-from app.terminal import out
+from app.commands.options import JsonOption, ProfileOption
+from app.commands.terminal import out
 from benchmarks.options import DataOption
 
 
@@ -22,8 +22,8 @@ def relevance(
     as_json: JsonOption = False,
 ) -> None:
     """Refusals by threshold: SQuAD questions with and without their article, others asked of the built-in corpus."""
-    from app.command_line import make_engine
-    from app.terminal import progress_bars
+    from app.commands.command_line import make_engine
+    from app.commands.terminal import progress_bars
     from benchmarks import relevance_run as benchmark
     from benchmarks.tables import print_result
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.engine import Engine
-from app.indexing import build_python_docs
-from app.profiles import LATE_INTERACTION
+from app.answering.engine import Engine
+from app.documents.indexing import build_python_docs
+from app.setup.profiles import LATE_INTERACTION
 from benchmarks.conditions import conditions
 from benchmarks.data import Article, read_articles
 from benchmarks.follow_ups_run import STANDING_ALONE, read_dialogues

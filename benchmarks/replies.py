@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from decoding.drafter import Drafter
 from decoding.loop import DecodeRequest, Finished, Step, decode
 from decoding.target import TargetModel

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks import datastore_sizes, decode
 from benchmarks.conditions import conditions
 from benchmarks.recorded import Recorded, read_recorded, text_encoder

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.command_line import make_engine
-from app.options import ModelOption, ProfileOption
-from app.terminal import out, progress_bars
+from app.commands.command_line import make_engine
+from app.commands.options import ModelOption, ProfileOption
+from app.commands.terminal import out, progress_bars
 from benchmarks.listed import words
 from benchmarks.options import TokensOption
 from indexes.errors import SettingError

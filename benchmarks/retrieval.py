@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import Question, read_squad, sample
 from indexes.passages import Chunk, Document

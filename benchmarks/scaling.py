@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.options import DtypeOption, JsonOption, ModelOption, ProfileOption, TargetOption
+from app.commands.options import DtypeOption, JsonOption, ModelOption, ProfileOption, TargetOption
 
 FIGURES = "figures.json"
 
@@ -33,8 +33,8 @@ def scaling(
     as_json: JsonOption = False,
 ) -> None:
     """Time and memory against context, corpus and references, with the exponents that were fitted to them."""
-    from app.command_line import make_engine
-    from app.terminal import progress_bars
+    from app.commands.command_line import make_engine
+    from app.commands.terminal import progress_bars
     from benchmarks import scaling_run as benchmark
     from benchmarks.listed import numbers, words
 
@@ -67,7 +67,7 @@ def _show(results: dict[str, Any], as_json: bool) -> None:
 
 
 def _keep(results: dict[str, Any], folder: Path) -> None:
-    from app.terminal import say
+    from app.commands.terminal import say
     from benchmarks.scaling_plots import draw
 
     (folder / FIGURES).write_text(json.dumps(results, indent=1) + "\n", "utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.growth import fit_growth
 from benchmarks.scaling_index import drafting_lines, index_lines

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.conditions import conditions
 from benchmarks.data import read_lines, readable
 from benchmarks.replies import our_reply

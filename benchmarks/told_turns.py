@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.asking import AnswerOptions
-from app.engine import Engine
-from app.indexing import build_python_docs
-from app.prompt import INSTRUCTIONS, Message, fold, question_messages
-from app.spans import Tracer
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
+from app.answering.prompt import INSTRUCTIONS, Message, fold, question_messages
+from app.answering.spans import Tracer
+from app.documents.indexing import build_python_docs
 from benchmarks.conditions import conditions
 from benchmarks.follow_ups_run import STANDING_ALONE, Dialogue, read_dialogues
 from retrieval.conversation import Turn

@@ -11,8 +11,8 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports triton: the GPU's kernels run in its interpreter
 
-from app.engine import Engine
-from app.settings import Paths, Settings, paths
+from app.answering.engine import Engine
+from app.setup.settings import Paths, Settings, paths
 
 # A suite that a shell put in the background ignores Ctrl-C, and so would the programs whose Ctrl-C is tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)

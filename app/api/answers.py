@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from app.answers import Answer
+from app.answering.answers import Answer
 from app.api.errors import json_response
 from app.api.queue import Job
 from app.api.replies import AnswerReply

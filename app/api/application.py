@@ -21,7 +21,7 @@ from app.api.replies import ErrorReply
 from app.api.service import Service, now
 
 if TYPE_CHECKING:
-    from app.engine import Engine
+    from app.answering.engine import Engine
     from retrieval.finder import Finder
 
 ERRORS = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.answers import Answer
+from app.answering.answers import Answer
 from app.api.errors import json_response
 from app.api.queue import Job
 from app.api.replies import ChatReply

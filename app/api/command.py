@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.api.reach import check_reach
-from app.command_line import make_engine
-from app.options import EngineFlags, takes_engine_flags
+from app.commands.command_line import make_engine
+from app.commands.options import EngineFlags, takes_engine_flags
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from app.setup.settings import Settings
 
 EPILOG = (
     "Examples: python app.py serve   |   serve --page --port 8080   |   QUOTEWRIGHT_API_KEYS=... serve --host 0.0.0.0"
@@ -39,7 +39,7 @@ def serve(
 
     API keys come from the setting api_keys: QUOTEWRIGHT_API_KEYS, or settings.toml. Every key has caches of its own.
     """
-    from app.settings import load_settings
+    from app.setup.settings import load_settings
 
     flags = flags | {"auth": auth}
     settings = load_settings(**flags)
@@ -54,8 +54,8 @@ def serve(
 
     listening = listening_socket(host, port)  # a port that is taken is told of before anything is loaded
     engine = make_engine(**flags)
-    from app.sources import chosen_source
-    from app.terminal import progress_bars
+    from app.answering.sources import chosen_source
+    from app.commands.terminal import progress_bars
 
     access = make_access(host, keys, settings.allowed_hosts, settings.cors_origins, page)
     with progress_bars() as progress:
@@ -68,7 +68,7 @@ def serve(
 
 def serve_page(flags: EngineFlags, host: str, port: int) -> None:
     """Serve the chat page alone."""
-    from app.settings import load_settings
+    from app.setup.settings import load_settings
 
     check_page_source(load_settings(**flags), page=True)
     from app.api.access import make_access
@@ -78,10 +78,13 @@ def serve_page(flags: EngineFlags, host: str, port: int) -> None:
 
     listening = listening_socket(host, port)
     engine = make_engine(**flags)
-    from app.indexing import build_python_docs
-    from app.terminal import progress_bars
+    from app.api.reach import is_loopback
+    from app.commands.terminal import progress_bars, say
+    from app.documents.indexing import build_python_docs
 
     settings = engine.settings
+    if not is_loopback(host) and not settings.auth:
+        say(f"Everybody who can reach {host} can use this page; --auth lets in only who was added with `users add`")
     application = page_alone(engine, make_access(host, (), settings.allowed_hosts, (), pages=True))
     with progress_bars() as progress:
         build_python_docs(engine, progress)

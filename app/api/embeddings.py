@@ -7,13 +7,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from app.answering.embedding import Embedded, embed
 from app.api.errors import json_response
 from app.api.queue import Job
 from app.api.replies import EmbeddingsReply
 from app.api.requests import EmbeddingsRequest
 from app.api.service import Asker, Served, begin
 from app.api.streams import last
-from app.embedding import Embedded, embed
 from indexes.errors import SettingError
 
 router = APIRouter()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from app.answering.engine import Engine
 from app.api.access import Access, Gate
-from app.engine import Engine
 
 
 def mount_page(application: FastAPI, engine: Engine) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-from app.terminal import say
+from app.commands.terminal import say
 from indexes.errors import SettingError
 
 GRACE_S = 5  # for replies to be sent after Ctrl-C

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from app.answering.asking import AnswerOptions
 from app.api.errors import UnknownModelError
 from app.api.queue import Job, Queue, State, Work
 from app.api.requests import SEEDS, Options, ReferenceText
-from app.asking import AnswerOptions
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
-    from app.engine import Engine
+    from app.answering.engine import Engine
     from retrieval.finder import Finder
 
 MESSAGE = "message-"  # begins the ids of messages among the passages of an answer

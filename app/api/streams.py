@@ -11,7 +11,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
-from app.answers import Answer
+from app.answering.answers import Answer
 from app.api.errors import described
 from app.api.queue import Job
 

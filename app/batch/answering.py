@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.answers import Answer
-from app.asking import AnswerOptions
+from app.answering.answers import Answer
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
 from app.batch.citations import citation_scores, citations
 from app.batch.questions import Question, Reading
 from app.batch.scores import score
-from app.engine import Engine
 from indexes.errors import DocumentError
 from retrieval.evidence import Evidence
 from retrieval.finder import Finder, given
@@ -119,7 +119,7 @@ def _compared(drafted: Answer, plain: Answer) -> Row:
 
 def settings_of(engine: Engine) -> dict[str, Any]:
     """What an engine's answers and figures depend on, as a run's settings record it."""
-    from app.verify_costs import files_digest
+    from app.answering.verify_costs import files_digest
 
     chosen = engine.settings.model_dump(mode="json")
     recorded = {name: chosen[name] for name in RECORDED} | dataclasses.asdict(engine.profile)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.command_line import make_engine
-from app.options import EngineFlags, JsonOption, takes_engine_flags
+from app.commands.command_line import make_engine
+from app.commands.options import EngineFlags, JsonOption, takes_engine_flags
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
+    from app.answering.engine import Engine
     from app.batch.datasets import Dataset
-    from app.engine import Engine
     from retrieval.finder import Finder
 
 
@@ -48,7 +48,7 @@ def batch(
     from app.batch.report import figures, headline
     from app.batch.run import Run
     from app.batch.run_folder import REPORT
-    from app.terminal import print_figures, say
+    from app.commands.terminal import print_figures, say
 
     if compare and (is_remote(engine) or engine.settings.drafter == "plain"):
         raise SettingError(
@@ -74,9 +74,9 @@ def batch(
 def _index(engine: Engine, data: Dataset) -> Path | Finder | None:
     """The finder, or the folder of the index, that the run searches, opened once so that it is known to be usable;
     None: nothing is searched."""
+    from app.answering.sources import chosen_source, index_folder
     from app.batch.run import index_for
-    from app.sources import chosen_source, index_folder
-    from app.terminal import progress_bars
+    from app.commands.terminal import progress_bars
     from indexes.store import check_name
 
     if engine.settings.finder:

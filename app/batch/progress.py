@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from app.batch.report import accept_length
 from app.batch.summary import Summary
-from app.terminal import err, say
+from app.commands.terminal import err, say
 
 LINE_EVERY_S = 60.0
 

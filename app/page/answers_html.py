@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from app.answers import Answer, Stats
-from app.conversations import StoredTurn
+from app.answering.answers import Answer, Stats
+from app.answering.spans import Span
+from app.page.conversations import StoredTurn
 from app.page.html import attribute, button, error_html, escape, hint_html, unwrapped
 from app.page.markdown import answer_markdown
-from app.spans import Span
 
 COLOURS = 6
 NOT_KEPT = 0  # no turn has this id

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from app.answers import Pass
+from app.answering.answers import Pass
 from app.page.html import attribute, escape
 
 ITSELF = "the model itself"

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import gradio as gr
 
-from app.answers import Answer
-from app.asking import AnswerOptions
-from app.conversations import Conversations, StoredTurn
-from app.engine import Engine
+from app.answering.answers import Answer
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
 from app.page.answers_html import passages_html, turn_html
 from app.page.chats_html import chats_html, log_html
+from app.page.conversations import Conversations, StoredTurn
 from app.page.parts import Changes, Parts, busy, idle, number, text
 from app.page.people import People
 from app.page.preferences import answer_options

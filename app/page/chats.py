@@ -6,11 +6,11 @@ import re
 
 import gradio as gr
 
-from app.conversations import Conversation, Conversations
-from app.engine import Engine
+from app.answering.engine import Engine
 from app.page.answers_html import NOTHING_YET, passages_html
 from app.page.chat import CHAT
 from app.page.chats_html import chats_html, log_html, welcome_html
+from app.page.conversations import Conversation, Conversations
 from app.page.downloads import text_download
 from app.page.markdown import conversation_markdown
 from app.page.parts import Changes, Parts, idle, text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.conversations import Entry, StoredTurn
 from app.page.answers_html import turn_html
+from app.page.conversations import Entry, StoredTurn
 from app.page.html import attribute, button, escape, hint_html
 from app.page.sources import UPLOADS
 from retrieval.python_docs import PYTHON_DOCS

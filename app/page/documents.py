@@ -6,14 +6,14 @@ from pathlib import Path
 
 import gradio as gr
 
-from app.documents import list_documents
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.documents.managing import list_documents
+from app.documents.uploads import add_uploads, delete_uploads, list_uploads, reindex_uploads
 from app.page.documents_html import index_html, uploads_html
 from app.page.html import error_html, report_html
 from app.page.parts import Changes, Parts, text
 from app.page.people import People
 from app.page.sources import UPLOADS, choices, choosable
-from app.uploads import add_uploads, delete_uploads, list_uploads, reindex_uploads
 from indexes.errors import QuotewrightError
 from indexes.store import names
 from retrieval.indexing import Progress, Report

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from app.documents.places import Place
+from app.documents.uploads import Upload
 from app.page.answers_html import COLOURS
 from app.page.html import attribute, button, escape, hint_html, unwrapped
-from app.places import Place
-from app.uploads import Upload
 from indexes.passages import DocumentFacts, Passage
 
 MOST_LISTED = 200

@@ -6,7 +6,7 @@ import base64
 import secrets
 from typing import Any
 
-from app.uploads import Original
+from app.documents.uploads import Original
 from indexes.errors import SettingError
 
 MOST_BYTES = 50 * 2**20

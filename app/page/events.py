@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
-from app.conversations import Conversations
-from app.engine import Engine
+from app.answering.engine import Engine
 from app.page.chat import Chat
 from app.page.chats import Chats
+from app.page.conversations import Conversations
 from app.page.documents import Documents
 from app.page.html import error_html
 from app.page.parts import Changes, Parts, told, told_as_it_goes

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from app.page.answers_html import NOTHING_YET
 from app.page.chats_html import LOADING, welcome_html
 from app.page.documents_html import NO_PLACE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.answers import Answer
-from app.conversations import Conversation
+from app.answering.answers import Answer
+from app.page.conversations import Conversation
 
 QUOTED_CHARS = 300
 

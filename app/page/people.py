@@ -12,11 +12,11 @@ from collections import defaultdict
 
 import gradio as gr
 
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.documents.uploads import is_token, new_token
 from app.page.parts import Changes
 from app.page.running import Running
-from app.uploads import is_token, new_token
-from app.users import Users
+from app.page.users import Users
 from indexes.errors import SettingError
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gradio as gr
 
-from app.conversations import Conversations, StoredTurn
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.documents.places import find_place
+from app.documents.uploads import original_upload
+from app.page.conversations import Conversations, StoredTurn
 from app.page.documents_html import changed_html, place_html
 from app.page.downloads import original_download
 from app.page.parts import Changes, Parts, number, text
 from app.page.people import People
 from app.page.sources import UPLOADS, folder
-from app.places import find_place
-from app.uploads import original_upload
 from indexes.errors import QuotewrightError, SettingError
 from indexes.passages import Passage
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.asking import AnswerOptions
-from app.engine import Engine
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
 
 DRAFTERS = {
     "blend": "blend: the best for most",

@@ -5,20 +5,20 @@ Says "the same text" only when both lanes are done and it is.
 
 from __future__ import annotations
 
+from app.answering.race import Lane, RaceState
 from app.page.answers_html import answer_html
 from app.page.chart import chart_svg, legend_html
 from app.page.html import escape, hint_html
-from app.race import Lane, RaceState
 
 RACE_HINT = hint_html(
     "Ask something: it is answered twice at the same time, once word by word by the model alone, once with words "
     "copied from the passages. The text is the same; watch the clocks."
 )
-STOPPED = ("cancelled", None)
+UNDECIDED = (None, "cancelled", "nothing-found")  # ends that tell nothing of how fast one was
 
 
 def race_html(state: RaceState) -> str:
-    """Both lanes beside each other, what came of it, and the chart of the drafted one."""
+    """The chart of the drafted lane, what came of it, and both lanes beside each other."""
     lanes = _lane_html("Plain", state.plain) + _lane_html("Drafted", state.drafted)
     passes = state.drafted.answer.passes
     chart = (
@@ -26,7 +26,7 @@ def race_html(state: RaceState) -> str:
         '<p class="qw-clock">A bar is one step of the model, as high as it gave tokens. Plain is always 1.</p>'
         f"{chart_svg(passes)}{legend_html(passes)}</section>"
     )
-    return f'<div class="qw-lanes">{lanes}</div>{_verdict_html(state)}{chart if passes else ""}'
+    return f'{chart if passes else ""}{_verdict_html(state)}<div class="qw-lanes">{lanes}</div>'
 
 
 def _lane_html(name: str, lane: Lane) -> str:
@@ -40,7 +40,7 @@ def _lane_html(name: str, lane: Lane) -> str:
 
 def _verdict_html(state: RaceState) -> str:
     plain, drafted = state.plain, state.drafted
-    if plain.answer.finished in STOPPED or drafted.answer.finished in STOPPED:
+    if plain.answer.finished in UNDECIDED or drafted.answer.finished in UNDECIDED:
         return ""
     same = plain.answer.text == drafted.answer.text
     said = "The same text, to the letter" if same else "The texts differ, which must not be: please report it"

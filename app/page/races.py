@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import gradio as gr
 
-from app.conversations import Conversations
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.answering.race import RaceState, race
+from app.page.conversations import Conversations
 from app.page.html import error_html, hint_html
 from app.page.parts import Changes, Parts
 from app.page.people import People
 from app.page.preferences import answer_options
 from app.page.race_html import race_html
 from app.page.sources import folder
-from app.race import RaceState, race
 from indexes.errors import QuotewrightError
 
 log = logging.getLogger("quotewright")

@@ -10,8 +10,8 @@ from typing import Any
 
 import gradio as gr
 
-from app.engine import Engine
-from app.users import Users
+from app.answering.engine import Engine
+from app.page.users import Users
 from indexes.errors import SettingError
 
 HERE = Path(__file__).parent
@@ -29,6 +29,7 @@ def page_arguments(engine: Engine) -> dict[str, Any]:
     fonts = ["system-ui", "sans-serif"]
     return {
         "auth": _login(engine) if engine.settings.auth else None,
+        "auth_message": "Quotewright: answers from your documents",
         "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
         "css_paths": HERE / "page.css",
         "head": f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>",

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import gradio as gr
 
-from app.conversations import Conversations
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.page.conversations import Conversations
 from app.page.parts import Changes, Parts
 from app.page.people import People
 from app.page.preferences import Chosen, chosen, defaults

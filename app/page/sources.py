@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app import uploads
-from app.engine import Engine
+from app.answering.engine import Engine
+from app.documents import uploads
 from indexes.errors import SettingError
 from indexes.store import check_name, names
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.command_line import make_engine
-from app.options import JsonOption
-from app.terminal import out, progress_bars, say
+from app.commands.command_line import make_engine
+from app.commands.options import JsonOption
+from app.commands.terminal import out, progress_bars, say
 from benchmarks.options import FormatOption, LimitOption, TokensOption
 from benchmarks.tables import print_result
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
-    from app.engine import Engine
+    from app.answering.engine import Engine
     from benchmarks.peers.methods import Homes
 
 EXAMPLE = "Example: python -m benchmarks peers --data spec_bench_rag.jsonl --limit 12"
@@ -71,13 +71,13 @@ def peers(
 @functools.cache
 def _engine_of(dtype: str) -> Engine:
     """One engine per number format; all of the same model, and on the processor, where the others are."""
-    from app.profiles import SMOLLM2
+    from app.setup.profiles import SMOLLM2
 
     return make_engine(dtype=dtype, model=SMOLLM2, device="cpu")
 
 
 def _homes(pythons: dict[str, Path | None]) -> Homes:
-    from app.settings import paths
+    from app.setup.settings import paths
     from benchmarks.peers.methods import Homes
 
     return Homes(paths().cache / "peers", {name: python for name, python in pythons.items() if python})

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.models import Say
+from app.setup.models import Say
 from indexes.errors import SettingError
 from indexes.files import write_whole
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from app.engine import Engine
-from app.models import Say
+from app.answering.engine import Engine
+from app.setup.models import Say
 from benchmarks.conditions import conditions
 from benchmarks.data import PromptExample
 from benchmarks.decode import Ours, answer_ways, make_request

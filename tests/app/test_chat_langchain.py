@@ -27,13 +27,13 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, SecretStr, ValidationError
 
+from app.answering.engine import Engine
+from app.answering.shared_engines import drop_engines, shared_engine
 from app.api.access import make_access
 from app.api.application import create_application
 from app.chat_langchain import QuotewrightChat
-from app.engine import Engine
-from app.indexing import index_files
+from app.documents.indexing import index_files
 from app.retriever_langchain import QuotewrightRetriever
-from app.shared_engines import drop_engines, shared_engine
 from indexes.errors import FinderError, IndexStoreError, PromptTooLongError, SettingError
 from retrieval.finder import given
 from tests.app.api.serving import running

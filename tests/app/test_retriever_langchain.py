@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from app.answering.engine import Engine
+from app.answering.shared_engines import shared_engine
 from app.embeddings_langchain import QuotewrightEmbeddings
-from app.engine import Engine
 from app.retriever_langchain import QuotewrightRetriever
-from app.settings import paths
-from app.shared_engines import shared_engine
+from app.setup.settings import paths
 from indexes.errors import IndexStoreError, SettingError
 from retrieval.python_docs import PYTHON_DOCS, python_docs
 

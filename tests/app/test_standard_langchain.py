@@ -12,13 +12,13 @@ from langchain_tests.integration_tests import (
 )
 from langchain_tests.unit_tests import ChatModelUnitTests, EmbeddingsUnitTests
 
+from app.answering.loading import silent
 from app.chat_langchain import QuotewrightChat
 from app.embeddings_langchain import QuotewrightEmbeddings
-from app.loading import silent
-from app.models import resolve_model
-from app.profiles import PROFILES
 from app.retriever_langchain import QuotewrightRetriever
-from app.settings import paths
+from app.setup.models import resolve_model
+from app.setup.profiles import PROFILES
+from app.setup.settings import paths
 
 
 class TestChatUnit(ChatModelUnitTests):

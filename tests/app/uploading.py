@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.engine import Engine
-from app.uploads import add_uploads, list_uploads
+from app.answering.engine import Engine
+from app.documents.uploads import add_uploads, list_uploads
 
 TOKEN, OTHER = "0" * 32, "1" * 32
 

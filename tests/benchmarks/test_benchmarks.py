@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks import decode
 from benchmarks.data import Question, read_prompts, read_squad, sample
 from benchmarks.decode import answer_ways, run

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine import Engine
-from app.indexing import build_python_docs
+from app.answering.engine import Engine
+from app.documents.indexing import build_python_docs
 from benchmarks import follow_ups_run
 from benchmarks.data import read_lines
 from benchmarks.follow_ups_run import DIALOGUES, read_dialogues, squad_dialogues

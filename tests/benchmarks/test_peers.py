@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from benchmarks.data import PromptExample
 from benchmarks.peers import measuring
 from benchmarks.peers.environments import ENVIRONMENTS, INSTALLED, install, installed, variables

@@ -11,8 +11,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from app.engine import Engine
-from app.settings import Paths, Settings
+from app.answering.engine import Engine
+from app.setup.settings import Paths, Settings
 from benchmarks import perplexity_run
 from benchmarks.__main__ import cli
 from benchmarks.perplexity_run import Scores, corpus_tokens, line, run, score

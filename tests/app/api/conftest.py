@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from openai import OpenAI
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from tests.app.api.serving import local_application, running, tiny_engine
 
 

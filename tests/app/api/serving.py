@@ -11,12 +11,12 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from app.answering.engine import Engine
 from app.api.access import make_access
 from app.api.application import create_application
 from app.api.server import listening_socket
-from app.engine import Engine
-from app.indexing import index_files
-from app.settings import Paths, load_settings
+from app.documents.indexing import index_files
+from app.setup.settings import Paths, load_settings
 from tests.app.tiny_models import write_bge_m3, write_llama
 
 INDEX = "letters"

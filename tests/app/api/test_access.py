@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.answers import Answer
+from app.answering.answers import Answer
+from app.answering.engine import Engine
 from app.api.access import make_access
 from app.api.application import create_application
 from app.api.reach import is_loopback
-from app.engine import Engine
 from tests.app.api.serving import INDEX
 
 LOCAL = "http://127.0.0.1:8000"

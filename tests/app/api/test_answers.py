@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 from openai import BadRequestError, OpenAI
 
-from app.asking import AnswerOptions
-from app.engine import Engine
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
 from decoding.sampling import Sampling
 from retrieval.conversation import Turn
 from retrieval.finder import given

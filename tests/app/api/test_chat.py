@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from app.asking import AnswerOptions
-from app.engine import Engine
+from app.answering.asking import AnswerOptions
+from app.answering.engine import Engine
 from decoding.sampling import Sampling
 
 ASKED: Any = [{"role": "user", "content": "what is a lambda?"}]

@@ -18,8 +18,8 @@ import httpx2
 import pytest
 from openai import OpenAI
 
-from app.cli import cli
-from app.settings import load_settings
+from app.commands.cli import cli
+from app.setup.settings import load_settings
 from indexes.errors import QuotewrightError
 from tests.app.api.serving import wait_until
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 import torch
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from decoding.tree import DraftTree
 from tests.app.api.serving import local_application, running, tiny_engine, wait_until
 

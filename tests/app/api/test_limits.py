@@ -12,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from app.answering.engine import Engine
 from app.api.access import Gate, make_access
-from app.engine import Engine
 from tests.app.api.serving import local_application, running, tiny_engine
 
 JSON = {"Content-Type": "application/json"}

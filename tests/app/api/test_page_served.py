@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from app.answering.engine import Engine
 from app.api.access import make_access
 from app.api.application import create_application
 from app.api.page import mount_page, page_alone
-from app.engine import Engine
 from tests.app.api.serving import running
 
 KEY = {"Authorization": "Bearer alpha"}

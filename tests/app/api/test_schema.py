@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from tests.app.api.serving import local_application
 
 CHECKS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.answering.spans import Span
 from app.batch.citations import citation_scores, citations, cited_numbers, without_marks
-from app.spans import Span
 
 ANSWER = "The cat sat. The dog ran! Nobody slept."
 #         0         1         2         3

@@ -20,16 +20,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from app.answering.engine import Engine
 from app.batch.answering import Answerer
 from app.batch.datasets import load
 from app.batch.rows import read_rows
 from app.batch.run import Run
 from app.batch.run_folder import open_run
 from app.batch.summary import Summary
-from app.cli import cli
-from app.engine import Engine
-from app.indexing import index_files
-from app.settings import Paths, Settings
+from app.commands.cli import cli
+from app.documents.indexing import index_files
+from app.setup.settings import Paths, Settings
 from indexes.errors import QuotewrightError
 from tests.app.batch.test_forms import HAGRID
 from tests.app.tiny_models import write_bge_m3, write_llama

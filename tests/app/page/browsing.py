@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Locator, Page, expect
 from reportlab.pdfgen import canvas
 
-from app.settings import paths
+from app.setup.settings import paths
 
 ROOT = Path(__file__).parents[3]
 SLOW_MS = 90_000

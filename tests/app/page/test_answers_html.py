@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import bs4
 
-from app.answers import Answer, Stats
-from app.conversations import StoredTurn
+from app.answering.answers import Answer, Stats
+from app.answering.spans import Span, Tracer
 from app.page.answers_html import answer_html, passages_html, turn_html
-from app.spans import Span, Tracer
+from app.page.conversations import StoredTurn
 from indexes.passages import Passage
 from retrieval.finder import Found
 

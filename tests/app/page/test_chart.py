@@ -3,7 +3,7 @@ from __future__ import annotations
 import bs4
 import pytest
 
-from app.answers import Pass
+from app.answering.answers import Pass
 from app.page.chart import chart_svg, colour, legend_html
 
 PASSES = (Pass(1), Pass(4, ("passage 2", "passage 2", "question")), Pass(2, ("elsewhere",)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.users import Users
+from app.page.users import Users
 from tests.app.page.browsing import ROOT, SLOW_MS, answered, application, newcomer, settled, tab, uploaded
 
 PASSWORDS = {"anna": "correct horse", "ben": "battery staple"}
@@ -166,7 +166,7 @@ def test_a_removed_user_who_is_still_logged_in_can_do_nothing(browser: Browser, 
 def test_a_page_that_nobody_could_log_in_to_is_not_served(tmp_path: Path) -> None:
     environment = {"QUOTEWRIGHT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     check = (
-        "from app.engine import Engine; from app.settings import Settings; "
+        "from app.answering.engine import Engine; from app.setup.settings import Settings; "
         "from app.page.serving import page_arguments; page_arguments(Engine(Settings(auth=True)))"
     )
     ended = subprocess.run(

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from app.answers import Answer, Stats
-from app.conversations import Conversation, Entry, StoredTurn
+from app.answering.answers import Answer, Stats
+from app.answering.spans import Span
+from app.page.conversations import Conversation, Entry, StoredTurn
 from app.page.markdown import answer_markdown, conversation_markdown
-from app.spans import Span
 from indexes.passages import Passage
 from retrieval.finder import Found
 

@@ -20,7 +20,7 @@ from tests.app.page.browsing import (
     wait_for_answers,
 )
 
-ENDLESS = {"QUOTEWRIGHT_MAX_NEW_TOKENS": "2000", "QUOTEWRIGHT_STOP_REPEATS": "false", "QUOTEWRIGHT_DRAFTER": "plain"}
+ENDLESS = ("--max-new-tokens", "2000", "--drafter", "plain")
 
 
 def test_a_newcomer_sees_what_to_do_and_one_click_asks_an_example(page: Page) -> None:
@@ -140,7 +140,7 @@ def test_an_index_that_is_gone_is_said_in_words(browser: Browser, tmp_path: Path
 
 
 def test_escape_stops_the_answer_frees_the_model_and_what_was_written_stays(browser: Browser, tmp_path: Path) -> None:
-    with application(tmp_path / "home", **ENDLESS) as address:
+    with application(tmp_path / "home", *ENDLESS, QUOTEWRIGHT_STOP_REPEATS="false") as address:
         page = newcomer(browser, address)
         ask(page, LAMBDA)
         live = page.locator("#qw-live mark.qw-span").first
@@ -161,3 +161,10 @@ def test_escape_stops_the_answer_frees_the_model_and_what_was_written_stays(brow
         expect(page.locator("#qw-log .qw-turn")).to_have_count(2)
         expect(page.locator("#qw-log .qw-turn").last).to_contain_text("Stopped.")
         page.context.close()
+
+
+def test_the_page_says_so_when_the_documents_say_nothing(page: Page) -> None:
+    answered(page, "Which football club won the league in Brazil in 1987?")
+    expect(page.locator("#qw-log .qw-nothing-found")).to_have_text("The documents do not say.")
+    expect(page.locator("#qw-log mark.qw-span")).to_have_count(0)
+    expect(page.locator("#qw-log .qw-note")).to_be_visible()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.engine import Engine
+from app.answering.engine import Engine
 from app.page.preferences import answer_options, chosen, defaults
-from app.settings import Paths, Settings, paths
+from app.setup.settings import Paths, Settings, paths
 
 
 @pytest.fixture

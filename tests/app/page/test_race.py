@@ -7,9 +7,9 @@ from playwright.sync_api import Page, expect
 from tests.app.page.browsing import LAMBDA, SLOW_MS, tab
 
 
-def _start(page: Page) -> None:
+def _start(page: Page, question: str = LAMBDA) -> None:
     tab(page, "Race")
-    page.locator("#qw-race-question").get_by_role("textbox").fill(LAMBDA)
+    page.locator("#qw-race-question").get_by_role("textbox").fill(question)
     page.click("#qw-race-start")
 
 
@@ -39,3 +39,9 @@ def test_a_race_without_a_question_says_so(page: Page) -> None:
     tab(page, "Race")
     page.click("#qw-race-start")
     expect(page.locator("#qw-race .qw-error")).to_contain_text("the question is empty")
+
+
+def test_a_race_for_what_the_documents_do_not_say_ends_at_once(page: Page) -> None:
+    _start(page, "Which football club won the league in Brazil in 1987?")
+    expect(page.locator("#qw-race .qw-nothing-found")).to_have_count(2, timeout=SLOW_MS)
+    expect(page.locator("#qw-race .qw-verdict")).to_have_count(0)

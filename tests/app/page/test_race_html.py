@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import bs4
 
-from app.answers import Answer, Pass, Stats
+from app.answering.answers import Answer, Pass, Stats
+from app.answering.race import Lane, RaceState
 from app.page.race_html import race_html
-from app.race import Lane, RaceState
 
 
 def _lane(text: str, elapsed_s: float, finished: str | None, *passes: Pass) -> Lane:

@@ -1,0 +1,1 @@
+"""People's documents: indexed, listed, deleted, uploaded, shown in their places."""

@@ -1,0 +1,1 @@
+"""What is chosen and fetched before anything runs: settings, profiles, models."""
