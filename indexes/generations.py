@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,29 +124,32 @@ def _read(folder: Path, old: Path, digest: str) -> Generation:
 
 @dataclass(slots=True)
 class Change:
-    """What one writer does to an index; `current` is None if there is none that could be read."""
+    """What one writer does to an index; `current` is None if there is none that could be read. number is the next
+    generation's."""
 
     folder: Path
     current: Generation | None
-    _number: int = field(default=0)
+    number: int = 0
 
     def __post_init__(self) -> None:
         taken = [*self.folder.glob(f"{GENERATIONS}/[0-9]*"), *self.folder.glob(f"{SEGMENTS}/[0-9]*")]
-        numbers = (int(path.name[:6]) for path in [*taken, *generations(self.folder)])
-        self._number = 1 + max(numbers, default=0)
+        self.number = 1 + max(map(_number, [*taken, *generations(self.folder)]), default=0)
 
     @property
     def segment_folder(self) -> Path:
         """Where the next generation's new segment is to be written."""
-        return self.folder / SEGMENTS / f"{self._number:06}"
+        return self.folder / SEGMENTS / f"{self.number:06}"
 
     def commit(self, settings: IndexSettings, segments: Sequence[SegmentFacts]) -> Generation:
         """Make a generation of these segments current, those left out of it that hold nothing any more."""
-        made = Generation(self._number, settings, tuple(item for item in segments if item.live_documents))
+        made = Generation(self.number, settings, tuple(item for item in segments if item.live_documents))
         data = made.to_bytes()
         made = replace(made, digest=data.partition(b"\n")[0].decode("ascii"))
         # Before the generation, so that a first one that a kill kept from becoming current can be told from one whose
         # CURRENT is lost.
+        (self.folder / TEMPORARY).unlink(
+            missing_ok=True
+        )  # a kill left it where damage keeps the rest from being removed
         write_checked(self.folder / TEMPORARY, f"{made.number:06} {made.digest}".encode("ascii"))
         roots = {"roots": settings.roots, "excluded": settings.excluded}
         write_checked(roots_file(self.folder, made.number), with_digest(roots))
@@ -158,7 +161,7 @@ class Change:
             sync(self.folder)
         except OSError as error:
             raise IndexStoreError(f"{self.folder} was changed, but may not stay so ({error.strerror})") from error
-        self.current, self._number = made, made.number + 1
+        self.current, self.number = made, made.number + 1
         return made
 
 
@@ -174,34 +177,36 @@ def changing(folder: Path) -> Iterator[Change]:
             current: Generation | None = read_current(folder)
         except IndexStoreError:
             current = None
+        change = Change(folder, current)
+        first = change.number
         try:
             with saying_that_it_cannot_be_written(folder):
                 for part in (GENERATIONS, SEGMENTS):
-                    (folder / part).mkdir(exist_ok=True)
-                sync(folder)
-                sync(folder.parent)
-            yield Change(folder, current)
+                    if not (folder / part).exists():
+                        (folder / part).mkdir()
+                        sync(folder)
+                        sync(folder.parent)
+            yield change
         finally:
-            _sweep(folder)
+            _sweep(folder, first)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what the current generation does not use; nothing if that cannot be told."""
+def _sweep(folder: Path, since: int | None = None) -> None:
+    """Remove what the current generation does not use; of a damaged index only what was made `since` this number."""
     keep: set[Path] = set()
     old: list[Path] = []
+    found = [*folder.glob(f"{GENERATIONS}/*"), *folder.glob(f"{SEGMENTS}/*")]
     try:
         current = read_current(folder)
-    except DamagedIndexError:
-        return  # somebody may still want to look at it, or to tell its roots
-    except IndexFormatError:
-        pass
+    except DamagedIndexError:  # somebody may still want to look at it, or to tell its roots
+        keep = {path for path in found if since is None or _number(path) < since}
     except IndexStoreError:
-        old = []
+        pass  # there is none yet, or one of the first format, which stays until this one is current
     else:
         keep = {generation_file(folder, current.number), roots_file(folder, current.number)}
         keep |= {folder / SEGMENTS / segment.name for segment in current.segments}
         old = [*generations(folder), folder / "writing"]
-    for path in [*folder.glob(f"{GENERATIONS}/*"), *folder.glob(f"{SEGMENTS}/*"), folder / TEMPORARY, *old]:
+    for path in [*found, folder / TEMPORARY, *old]:
         if path in keep:
             continue
         if path.is_dir():
@@ -209,3 +214,9 @@ def _sweep(folder: Path) -> None:
         else:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+
+
+def _number(path: Path) -> int:
+    """The number that a file or folder is called after; 0 for what is not ours."""
+    name = path.name.partition(".")[0]
+    return int(name) if name.isdecimal() else 0

@@ -36,17 +36,22 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def progress_bars() -> Iterator[Report]:
-    """Yields a function that shows how far a long task is; bars go to stderr."""
+    """Yields a function that shows how far a long task is; bars go to stderr, and nothing if there is no such task."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err) as bars:
-        tasks: dict[str, TaskID] = {}
+    bars = Progress(*columns, console=err)
+    tasks: dict[str, TaskID] = {}
 
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+    def report(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            bars.start()
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
 
+    try:
         yield report
+    finally:
+        if tasks:
+            bars.stop()
 
 
 def coloured(text: str, spans: Sequence[Span], ranks: Mapping[str, int]) -> Text:
@@ -84,7 +89,8 @@ def print_stream(answers: Iterable[Answer]) -> Answer | None:
         out.print(line, soft_wrap=True)
     for note in answer.notes:
         out.print(Text(note, "yellow"), soft_wrap=True)
-    out.print(Text(answer.stats.line(), "dim"), soft_wrap=True)
+    if answer.stats.new_tokens:
+        out.print(Text(answer.stats.line(), "dim"), soft_wrap=True)
     return answer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError
+from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError, SettingError
 from indexes.files import CURRENT
 from indexes.generations import TEMPORARY, changing, read_current
 from indexes.maintenance import verify
@@ -162,6 +162,19 @@ def test_a_damaged_index_is_left_as_it_is_until_it_is_built_again(tmp_path: Path
     write_index(folder, SETTINGS, [one_chunk("b", "two")])
     assert open_index(folder).passages.texts() == ["two"]
     assert len(files(folder)) == len(before)
+
+
+def test_a_damaged_index_can_be_built_again_after_a_kill_and_a_failure_in_between(tmp_path: Path) -> None:
+    folder = build(tmp_path / "i")
+    (folder / CURRENT).write_bytes(b"x")
+    before = files(folder)
+    (folder / TEMPORARY).write_bytes(b"half")
+    with pytest.raises(SettingError, match="is given twice"):
+        write_index(folder, SETTINGS, [one_chunk("b", "two"), one_chunk("b", "two")])
+    assert files(folder) == before
+    (folder / TEMPORARY).write_bytes(b"half")
+    write_index(folder, SETTINGS, [one_chunk("b", "two")])
+    assert open_index(folder).passages.texts() == ["two"]
 
 
 def test_a_change_does_not_read_what_it_does_not_change(tmp_path: Path) -> None:
