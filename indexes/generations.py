@@ -147,9 +147,6 @@ class Change:
         made = replace(made, digest=data.partition(b"\n")[0].decode("ascii"))
         # Before the generation, so that a first one that a kill kept from becoming current can be told from one whose
         # CURRENT is lost.
-        (self.folder / TEMPORARY).unlink(
-            missing_ok=True
-        )  # a kill left it where damage keeps the rest from being removed
         write_checked(self.folder / TEMPORARY, f"{made.number:06} {made.digest}".encode("ascii"))
         roots = {"roots": settings.roots, "excluded": settings.excluded}
         write_checked(roots_file(self.folder, made.number), with_digest(roots))
