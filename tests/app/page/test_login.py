@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.page.conversations import Conversations
 from app.page.users import Users
 from tests.app.page.browsing import ROOT, SLOW_MS, answered, application, newcomer, settled, tab, uploaded
 
@@ -113,6 +114,30 @@ def test_a_forged_turn_of_another_user_shows_nothing(browser: Browser, guarded: 
     ben.locator("#qw-chats .qw-chat").first.click()
     expect(ben.locator("#qw-notice")).to_contain_text("this conversation is not there any more")
     assert "bright purple" not in ben.content()
+    anna.context.close()
+    ben.context.close()
+
+
+def _copied_from(home: Path, name: str) -> list[set[str]]:
+    """Where the drafts of each of a user's answers were copied from, the latest conversation first."""
+    person, kept = Users(home / "data" / "users").token(name), Conversations(home / "data" / "conversations.sqlite")
+    turns = (turn for entry in kept.entries(person) for turn in kept.read(person, entry.id).turns)
+    return [{source for one in turn.answer.passes for source in one.sources} for turn in turns if turn.answer]
+
+
+def test_drafts_are_copied_from_ones_own_earlier_answers_and_from_nobody_elses(
+    browser: Browser, guarded: str, home: Path
+) -> None:
+    question = "What does the yield expression do?"
+    anna = _login(browser.new_context().new_page(), guarded, "anna")
+    answered(anna, question)
+    anna.click("#qw-new")
+    expect(anna.locator("#qw-log .qw-welcome")).to_be_visible()
+    answered(anna, question)
+    assert "similar answer" in _copied_from(home, "anna")[0]
+    ben = _login(browser.new_context().new_page(), guarded, "ben")
+    answered(ben, question)
+    assert "similar answer" not in _copied_from(home, "ben")[0]
     anna.context.close()
     ben.context.close()
 
