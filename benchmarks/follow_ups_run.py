@@ -21,7 +21,7 @@ from benchmarks.conditions import conditions
 from benchmarks.data import read_lines, read_squad
 from benchmarks.retrieval import encoded
 from indexes.errors import SettingError
-from indexes.passages import PassageStore
+from indexes.passage_store import PassageStore
 from indexes.store import open_index, write_index
 from retrieval.conversation import Turn
 from retrieval.follow_ups import Asked, alone, in_context

@@ -25,7 +25,8 @@ from indexes.generations import (
 )
 from indexes.live import Live, numbers
 from indexes.passage_files import record_of
-from indexes.passages import Document, PassageStore
+from indexes.passage_store import PassageStore
+from indexes.passages import Document
 from indexes.postings import Postings
 from indexes.roots import check_roots, known_settings
 from indexes.segments import ARRAYS, EncodedDocument, Segment, SegmentFacts, write_segment

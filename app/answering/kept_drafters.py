@@ -11,7 +11,7 @@ from app.answering.prompt import fold
 from decoding.drafter import Drafter
 from decoding.drafters import LEARNING
 from indexes.ngram_counts import NgramCounts, count_ngrams
-from indexes.passages import PassageStore
+from indexes.passage_store import PassageStore
 from indexes.store import PassageIndex
 
 MOST_KEPT = 64

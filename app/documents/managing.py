@@ -16,7 +16,8 @@ from app.documents.indexing import build_python_docs, index_files, no_progress
 from indexes.errors import SettingError
 from indexes.files import current_generation, remove_index, write_lock
 from indexes.maintenance import merge_due
-from indexes.passages import Document, DocumentFacts, PassageStore
+from indexes.passage_store import PassageStore
+from indexes.passages import Document, DocumentFacts
 from indexes.store import change_index, check_name, open_index, open_passages
 from retrieval.indexing import Progress, Report, find_sources
 from retrieval.python_docs import PYTHON_DOCS

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from indexes.errors import SettingError
-from indexes.passages import Document, Heading, Passage, PassageStore, headings_at
+from indexes.passage_store import PassageStore
+from indexes.passages import Document, Heading, Passage, headings_at
 
 MAX_CHARS = 4000
 MAX_HEADING_CHARS = 80

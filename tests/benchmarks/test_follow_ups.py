@@ -11,7 +11,7 @@ from benchmarks import follow_ups_run
 from benchmarks.data import read_lines
 from benchmarks.follow_ups_run import DIALOGUES, read_dialogues, squad_dialogues
 from indexes.errors import SettingError
-from indexes.passages import PassageStore
+from indexes.passage_store import PassageStore
 from retrieval.chunking import chunk_document
 from retrieval.python_docs import python_docs
 from tests.indexes.small import no_progress, passage_store

@@ -12,7 +12,8 @@ import numpy as np
 from indexes.checked import CheckedFile, CheckedWriter
 from indexes.files import CURRENT
 from indexes.live import Live
-from indexes.passages import Chunk, Document, PassageStore
+from indexes.passage_store import PassageStore
+from indexes.passages import Chunk, Document
 from indexes.postings import Postings, PostingsFile, PostingsWriter
 from indexes.segments import EncodedDocument
 from indexes.store import IndexSettings, PassageIndex, open_passages, write_index

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.errors import DamagedIndexError, SettingError
-from indexes.passages import Chunk, Document, DocumentFacts, Heading, Passage, PassageStore
+from indexes.passage_store import PassageStore
+from indexes.passages import Chunk, Document, DocumentFacts, Heading, Passage
 from indexes.segments import EncodedDocument
 from indexes.store import (
     check_name,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from app.answering.spans import Tracer
 from app.documents.places import Place, citation, find_place, passage_heading, place_in
 from indexes.errors import SettingError
-from indexes.passages import Document, Heading, PassageStore
+from indexes.passage_store import PassageStore
+from indexes.passages import Document, Heading
 from retrieval.chunking import chunk_document
 from retrieval.documents import read_document
 from tests.indexes.small import passage_store
