@@ -27,10 +27,12 @@ def page_arguments(engine: Engine) -> dict[str, Any]:
     os.environ["GRADIO_TEMP_DIR"] = str(temporary)
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     fonts = ["system-ui", "sans-serif"]
+    theme = gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"])
+    theme.set(block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300")  # to be read easily
     return {
         "auth": _login(engine) if engine.settings.auth else None,
         "auth_message": "Quotewright: answers from your documents",
-        "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
+        "theme": theme,
         "css_paths": HERE / "page.css",
         "head": f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>",
         "max_file_size": "200mb",
