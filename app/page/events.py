@@ -20,6 +20,7 @@ from app.page.races import Races
 from app.page.settings import SettingsPanel
 from indexes.errors import QuotewrightError
 
+PLACEHOLDER = "Ask a question (Enter sends, Shift+Enter is a new line)"
 AT_ONCE = 64  # persons; the engine writes one answer at a time, and the others can be stopped while they wait
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 LONG: dict[str, Any] = QUIET | {"concurrency_limit": AT_ONCE, "concurrency_id": "asking"}
@@ -48,12 +49,14 @@ def connect(engine: Engine, parts: Parts, blocks: gr.Blocks) -> None:
                 **chats.new(source, person, request),
                 **documents.show(source, person, request),
                 **panel.show(person, request),
+                parts.question: gr.update(value="", interactive=True, placeholder=PLACEHOLDER),
             }
         except QuotewrightError as error:
             return {parts.notice: error_html(str(error))}
         return shown if engine.settings.auth else {parts.token: person, **shown}
 
-    blocks.load(arrive, [parts.token, parts.source], parts.all(), **QUIET)
+    arrived = blocks.load(arrive, [parts.token, parts.source], parts.all(), **QUIET)
+    arrived.then(None, None, None, js="() => quotewright.focus('#qw-question textarea')")
     blocks.unload(people.leave)
 
 

@@ -11,7 +11,7 @@ import gradio as gr
 
 from app.answering.engine import Engine
 from app.page.answers_html import NOTHING_YET
-from app.page.chats_html import LOADING, welcome_html
+from app.page.chats_html import LOADING
 from app.page.documents_html import NO_PLACE
 from app.page.events import connect
 from app.page.parts import Parts
@@ -82,7 +82,7 @@ def _conversation(engine: Engine) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     parts["notice"] = gr.HTML("", elem_id="qw-notice")
     with gr.Column(elem_id="qw-chat", min_width=0):
-        parts["log"] = acting(welcome_html(engine.settings.index, engine.profile.note), TURN_ACTS, "qw-log")
+        parts["log"] = acting(LOADING, TURN_ACTS, "qw-log")
         parts["live"] = acting("", TURN_ACTS, "qw-live")
     with gr.Row(visible=False, elem_id="qw-edit") as parts["edit_row"]:
         gr.HTML("Editing an earlier question: it and what follows will be replaced.")
@@ -91,11 +91,11 @@ def _conversation(engine: Engine) -> dict[str, Any]:
         parts["question"] = gr.Textbox(
             label="Question",
             show_label=False,
-            placeholder="Ask a question (Enter sends, Shift+Enter is a new line)",
+            placeholder="One moment …",  # until the server knows who asks
+            interactive=False,
             lines=1,
             max_lines=6,
             elem_id="qw-question",
-            autofocus=True,
             scale=1,
             min_width=0,
         )

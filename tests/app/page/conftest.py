@@ -11,7 +11,7 @@ from tests.app.page.browsing import application, arrive
 from tests.browser import ARGUMENTS, find_chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     chromium = find_chromium()
     assert chromium, "no Chromium: run `python -m tests.browser`, which says what to do"
@@ -21,7 +21,7 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with application(tmp_path_factory.mktemp("home"), QUOTEWRIGHT_MAX_NEW_TOKENS="40") as running:
         yield running
