@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 import pytest
 import torch
@@ -27,6 +28,19 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full``: tests of damage and kills try all that they can, not a share that takes seconds."""
     parser.addoption("--full", action="store_true", help="try every kill and 5,000 mutations (minutes)")
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Modules stay whole, for their fixtures are dear; so does the package that shares one application and browser."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.split("::")[0]
+            return "tests/app/page" if module.startswith("tests/app/page/") else module
+
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="session")
