@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import faiss
 import numpy as np
 import pytest
@@ -33,7 +35,7 @@ def test_a_layout_without_clusters_is_flat() -> None:
     assert Layout() == Layout(0, 0)
 
 
-def made(centres: int, spread: float) -> tuple[Vectors, faiss.IndexIVFPQ]:
+def made(centres: int, spread: float) -> tuple[Vectors, Any]:
     """Vectors around centres, and their index."""
     draw = np.random.default_rng(0)
     middles = draw.standard_normal((centres, DIMENSION))
