@@ -84,7 +84,12 @@ def test_the_passages_of_an_index_have_the_vectors_that_it_holds(
     texts = [passage.text for passage in index.passages.get(rows)]
     (fresh,) = engine.encoder.encode_passages(["a kettle"])
     encoded: list[str] = []
-    monkeypatch.setattr(engine.encoder, "encode_passages", lambda some: encoded.extend(some) or [fresh] * len(some))
+
+    def encode(texts: list[str]) -> list[object]:
+        encoded.extend(texts)
+        return [fresh] * len(texts)
+
+    monkeypatch.setattr(engine.encoder, "encode_passages", encode)
     vectors = QuotewrightEmbeddings(index=PYTHON_DOCS).embed_documents([*texts, "a kettle", texts[0]])
     held = [*index.vectors.stored(rows), fresh, vectors[0]]
     assert np.allclose(vectors, held, rtol=0, atol=1e-3)  # of one text that stands twice either vector may be told
