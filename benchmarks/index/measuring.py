@@ -21,7 +21,6 @@ from benchmarks.index.real import Real, encode, read_paragraphs
 from benchmarks.index.stages import TOP_K, build, open_, search
 from benchmarks.index.synthetic import Synthetic
 from indexes.errors import SettingError
-from indexes.quantisation import NPROBE, RESCORED
 from retrieval.indexing import Progress
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> 
     return {
         "conditions": conditions(
             faiss=faiss.__version__, threads_of_faiss=setting.threads, questions=setting.questions, top_k=TOP_K,
-            nprobe=NPROBE, candidates=RESCORED * TOP_K, words=setting.words, seed=setting.seed,
+            words=setting.words, seed=setting.seed,
         ),
         "indexes": lines,
         "probes": probes,
