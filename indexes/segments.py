@@ -42,6 +42,7 @@ EMBEDDINGS, TOKENS, POSTINGS, VECTORS, ARRAYS = (
     "vectors.faiss",  # only of a segment large enough to be quantised
     "arrays",
 )
+HELD = 1 << 28  # bytes of embeddings that stay in memory once they were read; more are read again
 BLOCKS = "blocks of "  # begins the names of arrays that hold the digests of a file's blocks
 RESCORED = "rescored"  # the name of an array of one number: candidates of `vectors.faiss`, times those wanted
 BLOCK_BYTES = "bytes of blocks of "  # those of how large these are
@@ -187,7 +188,8 @@ class Segment:
             self._arrays = unpack(self._files[ARRAYS].whole())
             for name in self._files.keys() - {ARRAYS, VECTORS}:
                 size = self._arrays.get(BLOCK_BYTES + name, np.array([BLOCK]))  # segments of old name none
-                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes(), int(size[0]))
+                held = name == EMBEDDINGS and facts.files[name].bytes <= HELD
+                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes(), int(size[0]), held)
             self.passages = PassageFiles(self._files[TEXTS], self._files[RECORDS], self._arrays)
             tokens = self._files.get(TOKENS)
             self.tokens = TokenFile(tokens, self._arrays["token_offsets"], dimension) if tokens else None

@@ -146,16 +146,16 @@ class Bare:
         if (segment / VECTORS).exists():
             read: Any = faiss.read_index(str(segment / VECTORS))
             self._index: Any = read
-            self.nprobe, self.rescored = read.nprobe, index.parts[0][0].search[0].rescored
+            self.nprobe, self.rescored = faiss.extract_index_ivf(read).nprobe, index.parts[0][0].search[0].rescored
         else:
             self._index = faiss.IndexFlatIP(shape[1])
             self._index.add(self._stored.astype(np.float32))
 
     def candidates(self, query: Any, nprobe: int) -> npt.NDArray[np.int64]:
         """Those that it finds to be scored again."""
-        library: Any = faiss  # its own types leave out what it makes of names
-        chosen = library.SearchParametersIVF(nprobe=nprobe) if self.nprobe else None
-        rows: npt.NDArray[np.int64] = self._index.search(query[None], self.rescored * TOP_K, params=chosen)[1][0]
+        if self.nprobe:
+            faiss.extract_index_ivf(self._index).nprobe = nprobe
+        rows: npt.NDArray[np.int64] = self._index.search(query[None], self.rescored * TOP_K)[1][0]
         return rows[rows >= 0]
 
     def scored(self, query: Any, nprobe: int) -> npt.NDArray[np.int64]:

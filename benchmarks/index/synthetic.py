@@ -1,9 +1,9 @@
 """Vectors and passages like those of real text, in any number, from a seed.
 
 A passage's vector is a sum of draws that it shares with others: with all, with some 300, some 30 and some 3, in groups
-of log-normal sizes, and of one of its own. Variances fall over the dimensions as exp(-i / (D / 2)) / sqrt(i), in a
-random rotation. Shares and spectrum were chosen so that 12,000 vectors are like MiniLM's of as many paragraphs of
-docstrings: spectrum, length of the mean, cosines of neighbours, and how many of these are in a question's clusters
+of log-normal sizes, and of one of its own. Variances fall as exp(-i / 192) / sqrt(i), in a random rotation. Shares and
+spectrum were chosen so that 12,000 vectors of 384 dimensions are like MiniLM's of as many paragraphs of docstrings:
+spectrum, length of the mean, cosines of neighbours, and how many of these are in a question's clusters
 (docs/lab-notes.md). Questions are passages that are not in the index. Words are drawn by Zipf's law. Knows no index.
 """
 
@@ -23,7 +23,7 @@ Vectors = npt.NDArray[np.float32]
 AT_ONCE = 50_000
 SHARED = ((300, 0.2), (30, 0.2), (3, 0.35))  # passages of a group, on average, and their share of the variance
 SHARED_BY_ALL, OWN = 0.1, 0.15
-DECAY, TAIL = 0.5, 0.5  # of the spectrum; TAIL in dimensions
+DECAY, TAIL = 0.5, 192  # of the spectrum; TAIL in dimensions
 VOCABULARY = 100_000
 LETTERS = list("etaoinshrdlucmfw")
 
@@ -36,7 +36,7 @@ class Synthetic:
         draw = np.random.default_rng([seed, dimension])
         rotation = np.linalg.qr(draw.standard_normal((dimension, dimension)))[0]
         places = np.arange(1, dimension + 1)
-        variances = places**-DECAY * np.exp(-places / (TAIL * dimension))
+        variances = places**-DECAY * np.exp(-places / TAIL)
         self._basis = np.asarray(np.sqrt(variances / variances.sum())[:, None] * rotation, np.float32)
 
     def write(self, path: Path, questions: int, progress: Progress) -> None:
