@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup chat ask batch test lint clean
+.PHONY: help setup chat ask batch test lint vllm-env clean
 
 help:
 	@echo 'make chat          set up and serve the chat page on http://127.0.0.1:7860'
@@ -12,6 +12,7 @@ help:
 	@echo 'make setup         only set up: packages, models, index of the built-in corpus'
 	@echo 'make test          set up and run all tests'
 	@echo 'make lint          linters, types and the import contract'
+	@echo 'make vllm-env      an environment of its own for vLLM on a CPU, which `python app.py serve-vllm` starts'
 
 setup: .venv/installed
 	$(BIN)/python app.py setup
@@ -52,5 +53,14 @@ lint: .venv/installed-dev
 	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 
+vllm-env: .venv-vllm/installed
+
+# What is uninstalled comes with vLLM in builds for another torch.
+.venv-vllm/installed: requirements-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install -r requirements-vllm.txt
+	.venv-vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
+	@touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-vllm

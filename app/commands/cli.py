@@ -16,6 +16,8 @@ from app.commands.documents_cli import documents_cli
 from app.commands.index_cli import index_cli
 from app.commands.options import DeviceOption, EngineFlags, JsonOption, ProfileOption, takes_engine_flags
 from app.commands.users_cli import users_cli
+from app.commands.vllm_cli import EPILOG as VLLM_EPILOG
+from app.commands.vllm_cli import WITH_EXTRA, serve_vllm
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +36,7 @@ cli.command(
     epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
 )(batch)
 cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
+cli.command("serve-vllm", epilog=VLLM_EPILOG, context_settings=WITH_EXTRA)(serve_vllm)
 
 
 @cli.callback()

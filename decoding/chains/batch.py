@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from decoding.chains.step_costs import StepCosts
 from indexes.context_matches import ContextMatches, append, empty_matches
 
 Ints = npt.NDArray[np.int32]
+Lengths = npt.NDArray[np.integer[Any]]
 Clock = Callable[[], float]
 
 SPACE = 512  # tokens of output that a text has space for at first
@@ -64,9 +66,15 @@ class _Request:
 class BatchDrafter:
     """One per engine. `most_tokens` is the longest chain (at most ROOM), `longest_text` the model's context."""
 
-    def __init__(self, most_tokens: int, longest_text: int, clock: Clock = time.perf_counter) -> None:
+    def __init__(
+        self,
+        most_tokens: int,
+        longest_text: int,
+        costs: StepCosts | None = None,
+        clock: Clock = time.perf_counter,
+    ) -> None:
         self._most, self._longest, self._clock = min(most_tokens, ROOM), longest_text, clock
-        self._chances, self._costs = Chances(), StepCosts()
+        self._chances, self._costs = Chances(), costs or StepCosts()
         self._requests: list[_Request] = []
         self._ended: float | None = None
         self._pause = 0
@@ -76,7 +84,7 @@ class BatchDrafter:
         """Requests that have state."""
         return len(self._requests)
 
-    def propose(self, sampled: Sequence[Sequence[int]], lengths: npt.NDArray[np.integer], rows: Ints) -> list[list[int]]:
+    def propose(self, sampled: Sequence[Sequence[int]], lengths: Lengths, rows: Ints) -> list[list[int]]:
         """A chain for each of R rows, after a step of the engine; empty where none pays.
 
         sampled  what the step emitted for each row; nothing while its prompt is not read to its end
@@ -103,9 +111,7 @@ class BatchDrafter:
         self._ended = self._clock()
         return chains
 
-    def _recognise(
-        self, live: Sequence[int], lengths: npt.NDArray[np.integer], rows: Ints
-    ) -> tuple[dict[int, _Request], bool]:
+    def _recognise(self, live: Sequence[int], lengths: Lengths, rows: Ints) -> tuple[dict[int, _Request], bool]:
         """The state of each row, and whether any is new; rows mostly stay where they are."""
         left, known, fresh = list(self._requests), {}, False
         for row in live:
@@ -120,9 +126,7 @@ class BatchDrafter:
         self._requests = list(known.values())
         return known, fresh
 
-    def _draft(
-        self, known: dict[int, _Request], lengths: npt.NDArray[np.integer], rows: Ints, context: int
-    ) -> None:
+    def _draft(self, known: dict[int, _Request], lengths: Lengths, rows: Ints, context: int) -> None:
         plain, with_one = self._costs.up_to(len(known), 1, context)
         floor = max(0.01, 0.5 * len(known) * (with_one - plain) / plain)
         for row, request in known.items():
@@ -140,7 +144,9 @@ class BatchDrafter:
         own = self._draft_s if self._costs.known else 0.0
         rates = expected / (seconds + own)
         best = int(np.argmax(rates))
-        if rates[best] < START_GAIN * expected[0] / seconds[0]:
+        if self._costs.wants_plain:
+            best = 0
+        elif rates[best] < START_GAIN * expected[0] / seconds[0]:
             best = 0
             if own:
                 self._pause = min(LONGEST_PAUSE, math.ceil(own / seconds[0] / WASTE) - 1)

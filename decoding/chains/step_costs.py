@@ -18,6 +18,7 @@ PRIOR_STEPS = (1.0, 1.0, 10.0, 3.0, 1.0)  # how many observations it counts for
 KEPT = 0.995  # of what was learned, per step
 SURPRISE = 2.0  # a step counts as at most so much slower, or faster, than expected
 FIRST_STEPS = 5  # which are believed as they are
+PLAIN_STEPS = 2.0  # of what is kept, at least so many: else nobody knows what drafts cost
 
 
 class StepCosts:
@@ -27,12 +28,17 @@ class StepCosts:
         self._products, self._sums = np.zeros((len(PRIOR), len(PRIOR))), np.zeros(len(PRIOR))
         self._seconds = self._expected = 0.0
         self._steps = 0
-        self._weights: Floats = np.asarray(PRIOR)
+        self._weights: Floats = np.array(PRIOR)
 
     @property
     def known(self) -> bool:
         """Whether seconds are seconds, or as yet shares of a plain step."""
         return self._steps > 0
+
+    @property
+    def wants_plain(self) -> bool:
+        """Whether the next step should have no drafts, for there is too little to compare with: about one in 100."""
+        return bool(self._products[0, 0] - self._products[0, 3] < PLAIN_STEPS)
 
     def up_to(self, requests: int, drafted: int, context: int) -> Floats:
         """(drafted + 1,) seconds of a step with 0 to `drafted` draft tokens; never below a tenth of the plain one's."""
@@ -59,4 +65,4 @@ class StepCosts:
         self._expected = KEPT * self._expected + float(row @ PRIOR)
         prior = np.diag(PRIOR_STEPS)
         scale = self._seconds / self._expected  # seconds of a plain step, as far as the prior can tell
-        self._weights = np.linalg.solve(self._products + prior, self._sums + prior @ (scale * np.asarray(PRIOR)))
+        self._weights[:] = np.linalg.solve(self._products + prior, self._sums + prior @ (scale * np.asarray(PRIOR)))
