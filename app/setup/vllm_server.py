@@ -38,13 +38,12 @@ class VllmServer:
     extra: Sequence[str] = ()
 
     def command(self) -> list[str]:
-        """The line that starts it; no secret is in it."""
+        """The line that starts it; no secret is in it. Not `vllm serve`, which the CPU build of 0.32 cannot start."""
         options = ["--served-model-name", self.name, "--host", self.host, "--port", str(self.port)]
         if self.draft_tokens:
             options += ["--speculative-config", json.dumps(speculative_config(self.draft_tokens))]
-        return [
-            str(self.python), "-m", "vllm.entrypoints.cli.main", "serve", str(self.model), *options, *self.extra,
-        ]  # fmt: skip
+        module = ["-m", "vllm.entrypoints.openai.api_server", "--model", str(self.model)]
+        return [str(self.python), *module, *options, *self.extra]
 
     def environment(self, given: Mapping[str, str], cache: Path) -> dict[str, str]:
         """The given variables, with ours where nothing else is said: our code to import, and nothing calls home."""

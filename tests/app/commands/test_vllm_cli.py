@@ -39,7 +39,7 @@ class Running:
     """`app.py serve-vllm` for a folder, and what its vLLM told."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
-        module = folder / "site" / "vllm" / "entrypoints" / "cli" / "main.py"
+        module = folder / "site" / "vllm" / "entrypoints" / "openai" / "api_server.py"
         module.parent.mkdir(parents=True)
         module.write_text(textwrap.dedent(STANDS_IN))
         (folder / "model").mkdir()
@@ -103,7 +103,7 @@ def test_vllm_is_started_with_our_drafter_and_the_key_stays_off_the_command_line
     running.process.communicate(timeout=30)
     arguments = told["arguments"]
     assert isinstance(arguments, list)
-    assert arguments[:2] == ["serve", str(tmp_path / "model")]
+    assert arguments[:2] == ["--model", str(tmp_path / "model")]
     assert arguments[-2:] == ["--max-model-len", "512"]
     assert arguments[arguments.index("--port") + 1] == "8123"
     assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
