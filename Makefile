@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup chat ask batch test lint vllm-env clean
+.PHONY: help setup chat ask batch test lint vllm-env test-vllm clean
 
 help:
 	@echo 'make chat          set up and serve the chat page on http://127.0.0.1:7860'
@@ -12,6 +12,7 @@ help:
 	@echo 'make setup         only set up: packages, models, index of the built-in corpus'
 	@echo 'make test          set up and run all tests'
 	@echo 'make lint          linters, types and the import contract'
+	@echo 'make test-vllm     its test with the real vLLM, which takes minutes'
 	@echo 'make vllm-env      an environment of its own for vLLM on a CPU, which `python app.py serve-vllm` starts'
 
 setup: .venv/installed
@@ -54,6 +55,10 @@ lint: .venv/installed-dev
 	@touch $@
 
 vllm-env: .venv-vllm/installed
+
+test-vllm: vllm-env .venv/installed-dev
+	$(BIN)/python app.py setup
+	QUOTEWRIGHT_TEST_VLLM=.venv-vllm/bin/python $(BIN)/python -m pytest tests/app/commands/test_vllm_real.py
 
 # What is uninstalled comes with vLLM in builds for another torch.
 .venv-vllm/installed: requirements-vllm.txt

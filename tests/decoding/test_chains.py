@@ -239,7 +239,7 @@ def serve(costs: Any, texts: int, steps: int = 60) -> list[int]:
     clock = Clock()
     of = BatchDrafter(8, WIDTH, clock=clock)
     heads = [[100 + row, *PASSAGE * 4, row] for row in range(texts)]
-    drafted, chains = [], [[] for _ in range(texts)]
+    drafted: list[int] = []
     running: list[list[int]] = [[*head, 11, 12] for head in heads]
     for _ in range(steps):
         lengths, rows = rows_of(running)
