@@ -2,6 +2,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests run side by side, a worker on each of up to four cores, so libraries do not start threads of their own.
+WORKERS ?= -n logical --maxprocesses 4
+test: export OMP_NUM_THREADS = 1
 
 .PHONY: help setup chat ask batch test lint vllm-env test-vllm clean
 
@@ -32,7 +35,7 @@ test: .venv/installed-dev
 	$(BIN)/python -m tests.browser
 	$(BIN)/python -m tests.strace
 	$(BIN)/python app.py setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

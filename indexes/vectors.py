@@ -17,19 +17,20 @@ import numpy.typing as npt
 
 from indexes.checked import CheckedFile
 from indexes.live import Live
-from indexes.quantisation import RESCORED, Vectors
+from indexes.quantisation import FLAT, TrainedIndex, Vectors
 
 _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 
 
 class SegmentVectors:
-    """A segment's `stored` vectors (N, D) in half precision, and what `quantised` gave, or nothing."""
+    """A segment's `stored` vectors (N, D) in half precision, and what `quantised` made of them, or nothing."""
 
-    def __init__(self, stored: CheckedFile, dimension: int, index: bytes = b"") -> None:
+    def __init__(self, stored: CheckedFile, dimension: int, made: TrainedIndex = FLAT) -> None:
         self._stored = stored
         self._dimension = dimension
         self._count = stored.bytes // (2 * dimension)
-        self._quantised: Any = faiss.deserialize_index(np.frombuffer(index, np.uint8)) if index else None
+        self.rescored = made.rescored
+        self._quantised: Any = faiss.deserialize_index(np.frombuffer(made.index, np.uint8)) if made.index else None
 
     @functools.cached_property
     def _flat(self) -> Any:
@@ -49,7 +50,7 @@ class SegmentVectors:
 
     def search(self, query: Vectors, top_k: int, live: Live) -> tuple[npt.NDArray[np.int64], Vectors]:
         """Live rows near `query` (D,), and their inner products with it: the best `top_k`, or more."""
-        wanted = min(top_k if self._quantised is None else top_k * RESCORED, live.passages)
+        wanted = min(top_k if self._quantised is None else top_k * self.rescored, live.passages)
         if wanted < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         selector = None if live.whole else _FAISS.IDSelectorBitmap(live.bitmap)
