@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from indexes.compiled import compiled
+
 Floats = npt.NDArray[np.float64]
 
 # a step; a request; a draft token; any draft token at all; a thousand tokens of context
@@ -46,7 +48,7 @@ class StepCosts:
         rows[:, 0], rows[:, 1], rows[:, 4] = 1, requests, context / 1000
         rows[:, 2] = np.arange(drafted + 1)
         rows[:, 3] = rows[:, 2] > 0
-        found = rows @ self._weights
+        found = (rows * self._weights).sum(axis=1)  # not a matrix product: see _solve
         costs: Floats = np.maximum(found, max(found[0] / 10, 1e-9))
         return costs
 
@@ -62,7 +64,27 @@ class StepCosts:
         self._products = KEPT * self._products + np.outer(row, row)
         self._sums = KEPT * self._sums + row * seconds
         self._seconds = KEPT * self._seconds + seconds
-        self._expected = KEPT * self._expected + float(row @ PRIOR)
-        prior = np.diag(PRIOR_STEPS)
+        self._expected = KEPT * self._expected + float((row * PRIOR).sum())
         scale = self._seconds / self._expected  # seconds of a plain step, as far as the prior can tell
-        self._weights[:] = np.linalg.solve(self._products + prior, self._sums + prior @ (scale * np.asarray(PRIOR)))
+        self._weights[:] = _solve(
+            self._products + np.diag(PRIOR_STEPS), self._sums + scale * np.multiply(PRIOR_STEPS, PRIOR)
+        )
+
+
+@compiled()
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """x of matrix x = right, for a positive definite matrix; both are overwritten.
+
+    Not numpy's, whose library may start threads that spin on after their work, on the cores of the engine's own.
+    """
+    count = len(right)
+    for pivot in range(count):
+        for row in range(pivot + 1, count):
+            share = matrix[row, pivot] / matrix[pivot, pivot]
+            matrix[row] -= share * matrix[pivot]
+            right[row] -= share * right[pivot]
+    for row in range(count - 1, -1, -1):
+        for column in range(row + 1, count):
+            right[row] -= matrix[row, column] * right[column]
+        right[row] /= matrix[row, row]
+    return right

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from decoding.chains.batch import BatchDrafter
 from decoding.chains.chances import PRIOR, Chances, RequestChances
 from decoding.chains.copying import KINDS, ROOM, copied_chain, kind_of
-from decoding.chains.step_costs import StepCosts
+from decoding.chains.step_costs import PRIOR as STEP_PRIOR
+from decoding.chains.step_costs import PRIOR_STEPS, StepCosts
 from decoding.vllm_proposer import Proposer
 from indexes.context_matches import LENGTH, MATCHES, ContextMatches, append, empty_matches
 
@@ -294,6 +295,18 @@ def test_step_costs_are_learned_and_a_hiccup_is_no_lesson() -> None:
     costs.observe(4, 8, 4000, 60.0)
     costs.observe(4, 8, 4000, -1.0)
     assert costs.up_to(4, 8, 4000)[8] == pytest.approx(0.076, rel=0.1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 16), st.integers(0, 60), st.floats(0.001, 9)), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_what_is_learned_is_the_ridge_regressions_solution(steps: list[tuple[int, int, float]]) -> None:
+    costs, taught = StepCosts(), StepCosts()
+    for requests, drafted, seconds in steps:
+        costs.observe(requests, drafted, 1000, seconds)
+    products, sums = costs._products + np.diag(PRIOR_STEPS), costs._sums
+    scale = costs._seconds / costs._expected
+    taught._weights[:] = np.linalg.solve(products, sums + scale * np.multiply(PRIOR_STEPS, STEP_PRIOR))
+    assert costs.up_to(4, 9, 500) == pytest.approx(taught.up_to(4, 9, 500), rel=1e-6, abs=1e-9)
 
 
 def config(most: int = 24) -> Any:
