@@ -34,7 +34,7 @@ class Proposer:
         """Compile for this machine: some seconds the first time, nothing ever after."""
         tokens = np.array([[5, 6, 5]], np.int32)
         drafter = BatchDrafter(self._most, self._longest)
-        for _ in range(2):  # the second step teaches what the first one cost
+        for _step in range(2):  # the second step teaches what the first one cost
             drafter.propose([[5]], np.array([3], np.int32), tokens)
 
     def propose(
