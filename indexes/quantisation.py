@@ -23,7 +23,6 @@ _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 PQ_TRAINING = 9984
 PER_CLUSTER, PER_CLUSTER_USED = 39, 64  # training vectors: at least, and at most
 MAX_NLIST = 4096
-ROTATED_FROM, ROTATION_ROUNDS = 8, 10  # dimensions per byte that OPQ helps from, and how long it is trained
 NPROBE = 16
 RESCORED = (4, 10, 20)  # times top_k are the candidates of a search
 ADDED_AT_ONCE = 1 << 16
@@ -33,15 +32,13 @@ MOST_SCANNED = 1 << 18  # codes that a search compares: about ten milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """nlist clusters and m bytes per vector, rotated before (OPQ) or not; nlist 0 means flat."""
+    """nlist clusters and m bytes per vector; nlist 0 means flat."""
 
     nlist: int = 0
     m: int = 0
-    rotated: bool = False
 
     def __str__(self) -> str:
-        rotation = f"OPQ{self.m}," if self.rotated else ""
-        return f"{rotation}IVF{self.nlist},PQ{self.m}" if self.nlist else "Flat"
+        return f"IVF{self.nlist},PQ{self.m}" if self.nlist else "Flat"
 
 
 def choose_layout(count: int, dimension: int) -> Layout:
@@ -49,7 +46,7 @@ def choose_layout(count: int, dimension: int) -> Layout:
     m = next((m for m in (64, 48, 32, 16, 8) if dimension % m == 0), 0)
     if count < PQ_TRAINING or not m:
         return Layout()
-    return Layout(min(MAX_NLIST, 1 << ((count // PER_CLUSTER).bit_length() - 1)), m, dimension > ROTATED_FROM * m)
+    return Layout(min(MAX_NLIST, 1 << ((count // PER_CLUSTER).bit_length() - 1)), m)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,39 +70,17 @@ def quantised(read: Callable[[Any], Vectors], count: int, dimension: int, seed: 
     layout = choose_layout(count, dimension)
     if not layout.nlist:
         return FLAT
+    quantizer = faiss.IndexFlatIP(dimension)
+    index: Any = faiss.IndexIVFPQ(quantizer, dimension, layout.nlist, layout.m, 8, faiss.METRIC_INNER_PRODUCT)
     order = np.random.default_rng(seed).permutation(count)
-    index = _trained(layout, read(order[: max(PQ_TRAINING, PER_CLUSTER_USED * layout.nlist)]))
+    index.train(read(order[: max(PQ_TRAINING, PER_CLUSTER_USED * layout.nlist)]))
     trial = _Trial(read(order[-TRIED:]))
     for begin in range(0, count, ADDED_AT_ONCE):
         vectors = read(slice(begin, min(count, begin + ADDED_AT_ONCE)))
         index.add(vectors)
         trial.add(begin, vectors)
-    _, clusters = rotation_and_clusters(index)
-    clusters.nprobe, rescored = trial.enough(index)
+    index.nprobe, rescored = trial.enough(index)
     return TrainedIndex(layout, faiss.serialize_index(index).tobytes(), rescored)
-
-
-def _trained(layout: Layout, sample: Vectors) -> Any:
-    """An empty index, trained on the sample (S, D), which is dropped on the way: it is large."""
-    dimension = sample.shape[1]
-    rotation: Any = None
-    if layout.rotated:
-        rotation = faiss.OPQMatrix(dimension, layout.m)
-        rotation.niter = ROTATION_ROUNDS
-        rotation.train(sample)
-        sample = rotation.apply(sample)
-    quantizer = faiss.IndexFlatIP(dimension)
-    index: Any = faiss.IndexIVFPQ(quantizer, dimension, layout.nlist, layout.m, 8, faiss.METRIC_INNER_PRODUCT)
-    index.train(sample)
-    return _FAISS.IndexPreTransform(rotation, index) if layout.rotated else index
-
-
-def rotation_and_clusters(index: Any) -> tuple[Any, Any]:
-    """An index's rotation, or None, and its clusters, which search what was rotated."""
-    if isinstance(index, faiss.IndexPreTransform):
-        opened: Any = index
-        return faiss.downcast_VectorTransform(opened.chain.at(0)), faiss.downcast_index(opened.index)
-    return None, index
 
 
 class _Trial:
@@ -130,15 +105,14 @@ class _Trial:
 
         Where none do: the most of both, as far as MOST_SCANNED lets it.
         """
-        rotation, clusters = rotation_and_clusters(index)
-        asked, nprobe = rotation.apply(self._asked) if rotation else self._asked, NPROBE
+        nprobe = NPROBE
         while True:
             chosen = _FAISS.SearchParametersIVF(nprobe=nprobe)
-            _, found = clusters.search(asked, TRIED_TOP_K * RESCORED[-1], params=chosen)
+            _, found = index.search(self._asked, TRIED_TOP_K * RESCORED[-1], params=chosen)
             for rescored in RESCORED:
                 pairs = zip(self._rows, found[:, : TRIED_TOP_K * rescored], strict=True)
                 if np.mean([np.isin(rows, near).mean() for rows, near in pairs]) >= RECALL:
                     return nprobe, rescored
-            if 2 * nprobe > clusters.nlist or 2 * nprobe * index.ntotal > MOST_SCANNED * clusters.nlist:
+            if 2 * nprobe > index.nlist or 2 * nprobe * index.ntotal > MOST_SCANNED * index.nlist:
                 return nprobe, RESCORED[-1]
             nprobe *= 2

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from indexes.checked import CheckedFile
 from indexes.live import Live
-from indexes.quantisation import FLAT, TrainedIndex, Vectors, rotation_and_clusters
+from indexes.quantisation import FLAT, TrainedIndex, Vectors
 
 _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 
@@ -30,11 +30,7 @@ class SegmentVectors:
         self._dimension = dimension
         self._count = stored.bytes // (2 * dimension)
         self.rescored = made.rescored
-        self._rotation: Any = None
-        self._clusters: Any = None
-        if made.index:
-            self._index = faiss.deserialize_index(np.frombuffer(made.index, np.uint8))  # owns the two
-            self._rotation, self._clusters = rotation_and_clusters(self._index)
+        self._quantised: Any = faiss.deserialize_index(np.frombuffer(made.index, np.uint8)) if made.index else None
 
     @functools.cached_property
     def _flat(self) -> Any:
@@ -54,18 +50,17 @@ class SegmentVectors:
 
     def search(self, query: Vectors, top_k: int, live: Live) -> tuple[npt.NDArray[np.int64], Vectors]:
         """Live rows near `query` (D,), and their inner products with it: the best `top_k`, or more."""
-        wanted = min(top_k if self._clusters is None else top_k * self.rescored, live.passages)
+        wanted = min(top_k if self._quantised is None else top_k * self.rescored, live.passages)
         if wanted < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         selector = None if live.whole else _FAISS.IDSelectorBitmap(live.bitmap)
         with _one_thread():
             asked = query[None].astype(np.float32)
-            if self._clusters is None:
+            if self._quantised is None:
                 _, found = self._flat.search(asked, wanted, params=_FAISS.SearchParameters(sel=selector))
             else:
-                rotated = self._rotation.apply(asked) if self._rotation else asked
-                chosen = _FAISS.SearchParametersIVF(sel=selector, nprobe=self._clusters.nprobe)
-                _, found = self._clusters.search(rotated, wanted, params=chosen)
+                chosen = _FAISS.SearchParametersIVF(sel=selector, nprobe=self._quantised.nprobe)
+                _, found = self._quantised.search(asked, wanted, params=chosen)
             return self._scored(asked, found[0][found[0] >= 0])
 
     def _scored(self, asked: Vectors, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Vectors]:

@@ -27,6 +27,9 @@ def index(
     probes: Annotated[str, typer.Option(help="Other values of nprobe to try.")] = "16,64,256",
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Other vectors, other questions.")] = 0,
+    new_topics: Annotated[
+        bool, typer.Option("--new-topics/--same-topics", help="How a larger synthetic corpus differs from a small one.")
+    ] = False,
     scratch: Annotated[
         Path | None, typer.Option(file_okay=False, help="Where indexes are built; vectors stay there for the next run.")
     ] = None,
@@ -43,7 +46,15 @@ def index(
     from benchmarks.listed import numbers
 
     setting = Setting(
-        numbers("vectors", vectors, 1), dim, real, questions, words, numbers("probes", probes, 1), threads, seed
+        numbers("vectors", vectors, 1),
+        dim,
+        real,
+        questions,
+        words,
+        numbers("probes", probes, 1),
+        threads,
+        seed,
+        new_topics,
     )
     for wanted in filter(None, (scratch, folder)):
         wanted.mkdir(parents=True, exist_ok=True)

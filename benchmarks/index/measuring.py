@@ -42,6 +42,7 @@ class Setting:
     probes: Sequence[int]
     threads: int
     seed: int
+    new_topics: bool
 
 
 def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> dict[str, Any]:
@@ -49,8 +50,9 @@ def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> 
     _check_room(setting, scratch)
     lines, probes = [], []
     for count in sorted(setting.vectors):
-        made = Synthetic(count, setting.dimension, setting.words, setting.seed)
-        path = scratch / f"synthetic-{count}-{setting.dimension}-{setting.questions}-{setting.seed}.npy"
+        made = Synthetic(count, setting.dimension, setting.words, setting.seed, setting.new_topics)
+        kind = "new-topics" if setting.new_topics else "topics"
+        path = scratch / f"{kind}-{count}-{setting.dimension}-{setting.questions}-{setting.seed}.npy"
         if not path.exists():
             made.write(path, setting.questions, progress)
         lines.append(_measured("synthetic", made, path, setting, progress))
@@ -62,7 +64,7 @@ def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> 
     return {
         "conditions": conditions(
             faiss=faiss.__version__, threads_of_faiss=setting.threads, questions=setting.questions, top_k=TOP_K,
-            words=setting.words, seed=setting.seed,
+            words=setting.words, new_topics=setting.new_topics, seed=setting.seed,
         ),
         "indexes": lines,
         "probes": probes,

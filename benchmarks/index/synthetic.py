@@ -1,10 +1,12 @@
 """Vectors and passages like those of real text, in any number, from a seed.
 
-A passage's vector is a sum of draws that it shares with others: with all, with some 300, some 30 and some 3, in groups
-of log-normal sizes, and of one of its own. Variances fall as exp(-i / 192) / sqrt(i), in a random rotation. Shares and
-spectrum were chosen so that 12,000 vectors of 384 dimensions are like MiniLM's of as many paragraphs of docstrings:
-spectrum, length of the mean, cosines of neighbours, and how many of these are in a question's clusters
-(docs/lab-notes.md). Questions are passages that are not in the index. Words are drawn by Zipf's law. Knows no index.
+A passage belongs to a group, this one to a larger group, and so on, of log-normal sizes; its vector is the sum of a
+draw for each of these, one for all passages, and one of its own. Variances fall as exp(-i / 192) / sqrt(i), in a random
+rotation. Shares and spectrum were chosen so that 12,000 vectors of 384 dimensions are like MiniLM's of as many
+paragraphs of docstrings: spectrum, length of the mean, cosines of neighbours, and how many of these are in a question's
+clusters (docs/lab-notes.md). A larger corpus has as many topics with more about each, or topics of that size and more
+of them: then most of a question's hundred nearest are near by chance. Questions are passages that are not in the
+index. Words are drawn by Zipf's law. Knows no index.
 """
 
 from __future__ import annotations
@@ -21,18 +23,23 @@ from retrieval.indexing import Progress
 Vectors = npt.NDArray[np.float32]
 
 AT_ONCE = 50_000
-SHARED = ((300, 0.2), (30, 0.2), (3, 0.35))  # passages of a group, on average, and their share of the variance
-SHARED_BY_ALL, OWN = 0.1, 0.15
+CHOSEN_FOR = 12_000
+SHARED = ((300, 0.15), (30, 0.12), (3, 0.25))  # passages of a group among so many, and their share of the variance
+SHARED_BY_ALL, OWN = 0.1, 0.38
 DECAY, TAIL = 0.5, 192  # of the spectrum; TAIL in dimensions
 VOCABULARY = 100_000
 LETTERS = list("etaoinshrdlucmfw")
 
 
 class Synthetic:
-    """`count` unit vectors of `dimension`, and passages of `words` words each; the same for the same seed."""
+    """`count` unit vectors of `dimension`, and passages of `words` words each; the same for the same seed.
 
-    def __init__(self, count: int, dimension: int, words: int, seed: int) -> None:
+    new_topics: a larger corpus has more topics, not larger ones.
+    """
+
+    def __init__(self, count: int, dimension: int, words: int, seed: int, new_topics: bool) -> None:
         self.count, self.dimension, self._words, self._seed = count, dimension, words, seed
+        self._grown = 1.0 if new_topics else count / CHOSEN_FOR
         draw = np.random.default_rng([seed, dimension])
         rotation = np.linalg.qr(draw.standard_normal((dimension, dimension)))[0]
         places = np.arange(1, dimension + 1)
@@ -43,27 +50,21 @@ class Synthetic:
         """Write vectors (N + Q, D) in half precision, as a .npy file; the last ones are the questions'."""
         draw = np.random.default_rng([self._seed, self.count])
         every = self.count + questions
-        groups = [self._groups(draw, max(1, every // size), share) for size, share in SHARED]
-        common = self._drawn(draw, 1, SHARED_BY_ALL)
+        middles = self._drawn(draw, 1, SHARED_BY_ALL)
+        for size, share in SHARED:
+            number = max(1, round(every / (size * self._grown)))
+            middles = middles[_places(draw, len(middles), number)] + self._drawn(draw, number, share)
+        places = _places(draw, len(middles), every)
         scratch = path.with_suffix(".part")
         out: Any = np.lib.format.open_memmap(scratch, "w+", np.float16, (every, self.dimension))
         for at in range(0, every, AT_ONCE):
             progress("Making vectors", at, every)
             number = min(AT_ONCE, every - at)
-            made = common + self._drawn(draw, number, OWN)
-            for middles, shares in groups:
-                made += middles[np.searchsorted(shares, draw.random(number) * shares[-1])]
+            made = middles[places[at : at + number]] + self._drawn(draw, number, OWN)
             out[at : at + number] = made / np.linalg.norm(made, axis=1, keepdims=True)
         out.flush()
         scratch.replace(path)
         progress("Making vectors", every, every)
-
-    def _groups(self, draw: np.random.Generator, number: int, share: float) -> tuple[Any, npt.NDArray[np.float64]]:
-        """What the passages of each group share (G, D), in half precision for there may be many, and summed sizes."""
-        middles = np.concatenate(
-            [self._drawn(draw, min(AT_ONCE, number - at), share).astype(np.float16) for at in range(0, number, AT_ONCE)]
-        )
-        return middles, np.cumsum(draw.lognormal(0, 1, number))
 
     def _drawn(self, draw: np.random.Generator, number: int, share: float) -> Vectors:
         drawn = draw.standard_normal((number, self.dimension), np.float32) @ self._basis
@@ -80,3 +81,9 @@ class Synthetic:
             drawn = np.searchsorted(shares, draw.random((1000, self._words)) * shares[-1])
             yield from map(" ".join, vocabulary[drawn][: self.count - at])
         progress("Indexing passages", self.count, self.count)
+
+
+def _places(draw: np.random.Generator, groups: int, number: int) -> npt.NDArray[np.int64]:
+    """Which of the groups each of so many members belongs to."""
+    shares = np.cumsum(draw.lognormal(0, 1, groups))
+    return np.asarray(np.searchsorted(shares, draw.random(number) * shares[-1]), np.int64)

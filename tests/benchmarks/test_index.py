@@ -31,8 +31,8 @@ def test_exact_neighbours_and_recall_are_those_worked_by_hand() -> None:
 
 def test_synthetic_vectors_are_of_length_one_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
     for name in ("a.npy", "b.npy"):
-        Synthetic(300, 16, 5, seed=7).write(tmp_path / name, 9, silent)
-    Synthetic(300, 16, 5, seed=8).write(tmp_path / "c.npy", 9, silent)
+        Synthetic(300, 16, 5, seed=7, new_topics=False).write(tmp_path / name, 9, silent)
+    Synthetic(300, 16, 5, seed=8, new_topics=False).write(tmp_path / "c.npy", 9, silent)
     a, b, c = (np.load(tmp_path / name) for name in ("a.npy", "b.npy", "c.npy"))
     assert np.linalg.norm(a.astype(np.float32), axis=1) == pytest.approx(np.ones(309), abs=1e-3)
     assert (a == b).all()
@@ -40,7 +40,7 @@ def test_synthetic_vectors_are_of_length_one_and_the_same_for_the_same_seed(tmp_
 
 
 def test_there_are_as_many_synthetic_texts_as_vectors() -> None:
-    texts = list(Synthetic(1001, 16, 5, seed=0).texts(silent))
+    texts = list(Synthetic(1001, 16, 5, seed=0, new_topics=False).texts(silent))
     assert [len(texts), len(texts[-1].split())] == [1001, 5]
 
 
