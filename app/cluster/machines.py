@@ -5,6 +5,7 @@ One actor a GPU; without GPUs one for every four cores of a machine, as far as i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,8 @@ def shared(nodes: Sequence[Machine], wanted: int | None, on_gpus: bool, memory_b
 
 def _largest(offers: Sequence[float], actors: int) -> float:
     """The largest share that the nodes hold so many of: whole ones, or a part of one if there are not enough."""
-    for size in range(int(max(offers)), 0, -1):
-        if sum(offer // size for offer in offers) >= actors:
+    parts = (10_000 // part / 10_000 for part in itertools.count(2))  # Ray counts in ten-thousandths
+    for size in itertools.chain(range(int(max(offers)), 0, -1), parts):
+        if sum(int(offer / size) for offer in offers) >= actors:
             return size
-    return max(0.01, int(100 * min(offer for offer in offers if offer) / -(-actors // len(offers))) / 100)
+    raise AssertionError("offers are not empty")

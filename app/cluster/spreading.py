@@ -8,6 +8,7 @@ Knows nothing of documents, questions or models.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,10 +51,9 @@ class Actor:
             if self._work is None:
                 self._work = self._make()
             return self._work(item)
-        except QuotewrightError as error:
-            return Failed(str(error))
-        except Exception as error:  # told on the machine where the command runs
-            return Failed(f"{type(error).__name__}: {error}")
+        except Exception as error:  # raised on the machine where the command runs
+            kind = "" if isinstance(error, QuotewrightError) else f"{type(error).__name__}: "
+            return Failed(f"{kind}{error}, on {socket.gethostname()}")
 
 
 def spread(
