@@ -30,6 +30,7 @@ LOOPBACKS = (LOOPBACK, "localhost", "::1", "[::1]")
 TEMPORARY = "/tmp" if os.name == "posix" else None
 AUTH_MODE, TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 NOTHING_SENT = {"RAY_USAGE_STATS_ENABLED": "0"}
+NOT_NICE = {"RAY_worker_niceness": "0"}  # it would have workers wait for all else that the machine does
 # Ray takes the address of the first network card for its own, even when told to be at 127.0.0.1, and then listens on
 # all of them, unless it thinks that this is one of the systems where clusters are not meant to be.
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -77,7 +78,7 @@ def _own() -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="quotewright-ray-", dir=TEMPORARY)
     secret = {AUTH_MODE: "token", TOKEN: secrets.token_hex(32)}
     try:
-        with _environment(NOTHING_SENT | ON_LOOPBACK | secret):
+        with _environment(NOTHING_SENT | NOT_NICE | ON_LOOPBACK | secret):
             import ray
 
             options = {"include_dashboard": False, "_node_ip_address": LOOPBACK, "_temp_dir": folder}

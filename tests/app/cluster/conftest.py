@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.cluster.session import ON_LOOPBACK
+from app.cluster.session import AUTH_MODE, NOT_NICE, NOTHING_SENT, ON_LOOPBACK, TOKEN
 
 NODES = 3
 SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": "127.0.0.1", "include_dashboard": False}
@@ -49,9 +49,9 @@ class Nodes:
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[Nodes]:
     """Three nodes with one core each, which want a token."""
-    environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_USAGE_STATS_ENABLED": "0"}
+    environment = NOTHING_SENT | NOT_NICE | ON_LOOPBACK | {AUTH_MODE: "token", TOKEN: secrets.token_hex(32)}
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in (environment | ON_LOOPBACK).items():
+        for name, value in environment.items():
             patched.setenv(name, value)  # before Ray is imported
         nodes = Nodes()
         yield nodes
