@@ -21,6 +21,8 @@ from app.commands.options import (
 from app.commands.terminal import out, progress_bars
 from benchmarks.follow_ups import follow_ups
 from benchmarks.gpu import gpu
+from benchmarks.index.command import EXAMPLE as INDEX_EXAMPLE
+from benchmarks.index.command import index
 from benchmarks.options import DataOption, FormatOption, LimitOption, NodesOption, TokensOption
 from benchmarks.peers.command import EXAMPLE, peers
 from benchmarks.perplexity import perplexity
@@ -245,6 +247,7 @@ cli.command("follow-ups", epilog="Example: python -m benchmarks follow-ups --dat
 cli.command(epilog="Example: python -m benchmarks relevance --data squad2_dev.json --fit")(relevance)
 cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")(report)
 cli.command("peers", epilog=EXAMPLE)(peers)
+cli.command(epilog=INDEX_EXAMPLE)(index)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,21 @@ SECTIONS = (
         ("steps", "memory", "index", "drafting", "growth"),
     ),
     Section(
+        "index",
+        "A million passages",
+        "`python -m benchmarks index`: synthetic vectors with the spectrum of real ones, and real text; recall of the "
+        "100 nearest against exact search. `faiss` is the same index in bare FAISS, its candidates scored again in "
+        "NumPy; `overhead` is what we add to that. `cold` questions find no page that was read before.",
+        ("indexes", "probes", "growth"),
+    ),
+    Section(
+        "store-safety",
+        "Nothing lost",
+        "`pytest tests/indexes/test_store_safety.py -n 0 --full --tried docs/results/store-safety.json`: after each, "
+        "the index opens as the old or the new generation, and every acknowledged row is there.",
+        ("sweeps",),
+    ),
+    Section(
         "gpu",
         "On a GPU",
         "`python -m benchmarks gpu`: a well-known shape with random weights, recorded answers replayed.",

@@ -16,10 +16,14 @@ from os import fsync, pread
 from pathlib import Path
 from typing import IO, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from indexes.errors import DamagedIndexError, IndexStoreError
 
 T = TypeVar("T")
 BLOCK = 1 << 16  # bytes
+PAGE = 1 << 12  # bytes
 COMPARED_AT_ONCE = 1 << 24  # bytes
 DIGEST = 16  # bytes of a block's SHA-256 that are kept
 
@@ -30,6 +34,11 @@ class FileFacts:
 
     bytes: int
     sha256: str
+
+
+def block_of_rows(row_bytes: int) -> int:
+    """Bytes of a block, of whole rows, for a file that is read row by row here and there."""
+    return row_bytes * max(1, PAGE // row_bytes)
 
 
 def digest_of(block: bytes | bytearray) -> bytes:
@@ -52,12 +61,13 @@ def saying_that_it_cannot_be_written(path: Path) -> Iterator[None]:
 class CheckedWriter:
     """Writes a new file and reckons its checksums on the way; `close` flushes it to the disk.
 
-    `block_digests` are those of all blocks, one after the other, once it is closed. Raises IndexStoreError when the
-    system does not let it write.
+    `block_digests` are those of all blocks, of `block_bytes` each and one after the other, once it is closed. Raises
+    IndexStoreError when the system does not let it write.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, block_bytes: int = BLOCK) -> None:
         self.path = path
+        self.block_bytes = block_bytes
         self.bytes = 0
         self.block_digests = bytearray()
         self._sha256 = hashlib.sha256()
@@ -72,9 +82,10 @@ class CheckedWriter:
         self.bytes += len(data)
         self._sha256.update(data)
         self._block += data
-        while len(self._block) >= BLOCK:
-            self.block_digests += digest_of(self._block[:BLOCK])
-            del self._block[:BLOCK]
+        whole = len(self._block) // self.block_bytes * self.block_bytes
+        for begin in range(0, whole, self.block_bytes):
+            self.block_digests += digest_of(self._block[begin : begin + self.block_bytes])
+        del self._block[:whole]
 
     def flush(self) -> None:
         """Let readers of this machine see what was written."""
@@ -119,7 +130,8 @@ class CheckedFile:
         self._facts = facts
         self._remedy = remedy
         self._digests = b""
-        self._checked = bytearray()
+        self._block_bytes = BLOCK
+        self._checked = np.zeros(0, np.bool_)
         self._file = self._or_damaged(lambda: path.open("rb", buffering=0))
         size = self._or_damaged(lambda: self._file.seek(0, 2))
         if size != facts.bytes:
@@ -136,10 +148,11 @@ class CheckedFile:
         except OSError as error:
             raise self.damaged(f"it cannot be read ({error.strerror})") from error
 
-    def with_blocks(self, digests: bytes) -> CheckedFile:
+    def with_blocks(self, digests: bytes, block_bytes: int = BLOCK) -> CheckedFile:
         """Itself, to be read in pieces from now on."""
         self._digests = digests
-        self._checked = bytearray(-(-self.bytes // BLOCK))
+        self._block_bytes = block_bytes
+        self._checked = np.zeros(-(-self.bytes // block_bytes), np.bool_)
         return self
 
     def whole(self) -> bytes:
@@ -159,14 +172,30 @@ class CheckedFile:
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes [begin, end), after comparing the blocks that they stand in, each once."""
-        for block in range(begin // BLOCK, -(-end // BLOCK)):
+        for block in range(begin // self._block_bytes, -(-end // self._block_bytes)):
             if not self._checked[block]:
-                at = block * BLOCK
-                found = digest_of(self._read(at, min(at + BLOCK, self.bytes)))
-                if found != self._digests[block * DIGEST : (block + 1) * DIGEST]:
-                    raise self.damaged("it is not what was written")
-                self._checked[block] = 1
+                self._check(block)
         return self._read(begin, end)
+
+    def rows(self, rows: npt.NDArray[np.int64], size: int) -> bytes:
+        """The bytes [row * size, (row + 1) * size) of these rows, one after the other, compared as by `read`."""
+        assert size <= self._block_bytes  # so a row stands in two blocks at most
+        begins = rows * size
+        blocks = np.concatenate([begins, begins + (size - 1)]) // self._block_bytes
+        for block in np.unique(blocks[~self._checked[blocks]]).tolist():
+            self._check(block)
+        file = self._file.fileno()
+        data = self._or_damaged(lambda: b"".join([pread(file, size, begin) for begin in begins.tolist()]))
+        if len(data) < len(rows) * size:
+            raise self.damaged("it is shorter than what was written")
+        return data
+
+    def _check(self, block: int) -> None:
+        begin = block * self._block_bytes
+        found = digest_of(self._read(begin, min(begin + self._block_bytes, self.bytes)))
+        if found != self._digests[block * DIGEST : (block + 1) * DIGEST]:
+            raise self.damaged("it is not what was written")
+        self._checked[block] = True
 
     def _read(self, begin: int, end: int) -> bytes:
         pieces, at = [], begin

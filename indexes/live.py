@@ -16,12 +16,13 @@ Range = tuple[int, int]  # first, and one after the last
 class Live:
     """A segment in its place: its first row is the index's row `offset`; documents (M,) and rows (N,) that count.
 
-    passages is how many rows these are, whole whether all are.
+    bitmap is the rows as bits, the first one lowest; passages is how many rows count, whole whether all do.
     """
 
     offset: int
     documents: Mask
     rows: Mask
+    bitmap: npt.NDArray[np.uint8]
     passages: int
     whole: bool
 
@@ -32,7 +33,8 @@ class Live:
         for begin, end in deleted:
             documents[begin:end] = False
         rows = np.repeat(documents, np.diff(first_rows))
-        return cls(offset, documents, rows, int(rows.sum()), bool(documents.all()))
+        bitmap = np.packbits(rows, bitorder="little")
+        return cls(offset, documents, rows, bitmap, int(rows.sum()), bool(documents.all()))
 
     def numbers(self) -> list[int]:
         """The numbers of the documents that count."""

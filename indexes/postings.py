@@ -13,7 +13,7 @@ import logging
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import bm25s
@@ -140,16 +140,29 @@ class Postings:
             for held, (_, live) in zip(found, self._parts, strict=True)
         ]
 
-    def scores(self, question: str) -> npt.NDArray[np.float32]:
-        """The BM25 score of every passage (N,), by row."""
-        scores = np.zeros(self._rows, np.float32)
+    def _shares(self, question: str) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+        """What each word of the question adds to the scores of some rows, in order."""
         for word in words([question])[0]:
             by_segment = self._holding(word)
             rarity = np.float32(self._rarity(sum(map(len, by_segment))))
             for held, (file, live) in zip(by_segment, self._parts, strict=True):
-                rows, count = held["row"], held["count"].astype(np.float64)
-                shortness = K1 * ((1 - B) + B * file.lengths[rows] / self._average)
-                scores[live.offset + rows] += (rarity * (count / (shortness + count))).astype(np.float32)
+                count = held["count"].astype(np.float64)
+                shortness = K1 * ((1 - B) + B * file.lengths[held["row"]] / self._average)
+                shares = (rarity * (count / (shortness + count))).astype(np.float32)
+                yield live.offset + held["row"].astype(np.int64), shares
+
+    def scores(self, question: str, rows: Sequence[int] | None = None) -> npt.NDArray[np.float32]:
+        """The BM25 scores (R,) of the passages in these rows, or of every passage (N,) by row."""
+        if rows is None:
+            scores = np.zeros(self._rows, np.float32)
+            for held, shares in self._shares(question):
+                scores[held] += shares
+            return scores
+        wanted, scores = np.asarray(rows, np.int64), np.zeros(len(rows), np.float32)
+        for held, shares in self._shares(question):
+            if len(held):
+                at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+                scores += np.where(held[at] == wanted, shares[at], np.float32(0))
         return scores
 
     def _rarity(self, holding: int) -> float:

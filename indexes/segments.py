@@ -16,15 +16,24 @@ from typing import Any
 import numpy as np
 
 from indexes.arrays import pack, unpack
-from indexes.checked import CheckedFile, CheckedWriter, FileFacts, saying_that_it_cannot_be_written, write_checked
+from indexes.checked import (
+    BLOCK,
+    CheckedFile,
+    CheckedWriter,
+    FileFacts,
+    block_of_rows,
+    saying_that_it_cannot_be_written,
+    write_checked,
+)
 from indexes.errors import DamagedIndexError, SettingError
 from indexes.files import sync
 from indexes.live import Live, Range, ranges
 from indexes.passage_files import RECORDS, TEXTS, PassageFiles, PassageFilesWriter
 from indexes.passages import Chunk, Document
 from indexes.postings import PostingsFile, PostingsWriter
+from indexes.quantisation import Vectors, quantised
 from indexes.token_vectors import Quantised, TokenFile
-from indexes.vectors import SegmentVectors, Vectors, quantised
+from indexes.vectors import SegmentVectors
 
 EMBEDDINGS, TOKENS, POSTINGS, VECTORS, ARRAYS = (
     "embeddings.f16",
@@ -34,6 +43,7 @@ EMBEDDINGS, TOKENS, POSTINGS, VECTORS, ARRAYS = (
     "arrays",
 )
 BLOCKS = "blocks of "  # begins the names of arrays that hold the digests of a file's blocks
+BLOCK_BYTES = "bytes of blocks of "  # those of how large these are
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ class SegmentWriter:
         self._dimension = dimension
         self._passages = PassageFilesWriter(folder)
         self._postings = PostingsWriter()
-        self._embeddings = CheckedWriter(folder / EMBEDDINGS)
+        self._embeddings = CheckedWriter(folder / EMBEDDINGS, block_of_rows(2 * dimension))
         self._postings_file = CheckedWriter(folder / POSTINGS)
         self._tokens = CheckedWriter(folder / TOKENS) if token_vectors else None
         self._token_offsets = [0]
@@ -125,6 +135,7 @@ class SegmentWriter:
         for writer in self._writers:
             files[writer.path.name] = writer.close()
             arrays[BLOCKS + writer.path.name] = np.frombuffer(bytes(writer.block_digests), np.uint8)
+            arrays[BLOCK_BYTES + writer.path.name] = np.array([writer.block_bytes])
         if index:
             files[VECTORS] = write_checked(self._folder / VECTORS, index)
         files[ARRAYS] = write_checked(self._folder / ARRAYS, pack(arrays))
@@ -174,7 +185,8 @@ class Segment:
             self._files = {name: CheckedFile(folder / name, file, remedy) for name, file in facts.files.items()}
             self._arrays = unpack(self._files[ARRAYS].whole())
             for name in self._files.keys() - {ARRAYS, VECTORS}:
-                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes())
+                size = self._arrays.get(BLOCK_BYTES + name, np.array([BLOCK]))  # segments of old name none
+                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes(), int(size[0]))
             self.passages = PassageFiles(self._files[TEXTS], self._files[RECORDS], self._arrays)
             tokens = self._files.get(TOKENS)
             self.tokens = TokenFile(tokens, self._arrays["token_offsets"], dimension) if tokens else None

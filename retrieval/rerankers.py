@@ -59,7 +59,7 @@ class LateInteractionReranker:
         weights = np.maximum(1 - best.mean(axis=0), 1e-6)
         scores = best @ weights / weights.sum()
         if self._postings is not None:
-            scores = scores + LEXICAL_WEIGHT * self._postings.scores(question)[[passage.row for passage in passages]]
+            scores = scores + LEXICAL_WEIGHT * self._postings.scores(question, [passage.row for passage in passages])
         return np.asarray(scores, np.float32)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -27,9 +31,20 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full``: tests of damage and kills try all that they can, not a share that takes seconds."""
     parser.addoption("--full", action="store_true", help="try every kill and 5,000 mutations (minutes)")
+    parser.addoption("--tried", type=Path, help="write there, as JSON, how much of that was tried")
 
 
 @pytest.fixture(scope="session")
 def full(pytestconfig: pytest.Config) -> bool:
     """Whether to try everything."""
     return bool(pytestconfig.getoption("full"))
+
+
+@pytest.fixture(scope="session")
+def tried(pytestconfig: pytest.Config) -> Iterator[list[dict[str, object]]]:
+    """A line for each sweep that a test went through; written to the file of ``--tried``."""
+    lines: list[dict[str, object]] = []
+    yield lines
+    if path := pytestconfig.getoption("--tried"):
+        conditions = {"machine": platform.platform(), "python": platform.python_version(), "seed": 0}
+        path.write_text(json.dumps({"conditions": conditions, "sweeps": lines}, indent=1) + "\n", "utf-8")

@@ -8,7 +8,7 @@ import typer
 
 from app.api.reach import check_reach
 from app.commands.command_line import make_engine
-from app.commands.options import EngineFlags, takes_engine_flags
+from app.commands.options import AuthOption, EngineFlags, HostOption, PortOption, takes_engine_flags
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
@@ -22,18 +22,13 @@ EPILOG = (
 @takes_engine_flags
 def serve(
     flags: EngineFlags,
-    host: Annotated[
-        str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 8000,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the chat page too, at /.")] = False,
     open_to_all: Annotated[
         bool, typer.Option("--open", help="Let other machines ask without a key, and use the page.")
     ] = False,
-    auth: Annotated[
-        bool | None,
-        typer.Option("--auth/--no-auth", help="Let only those use the page who were added with `users add`."),
-    ] = None,
+    auth: AuthOption = None,
 ) -> None:
     """Serve the HTTP API, OpenAI's protocol: /v1/chat/completions, /v1/embeddings, /v1/models, and /v1/answers.
 

@@ -14,7 +14,16 @@ from app.commands.command_line import make_engine, run_cli
 from app.commands.datastore_cli import datastore_cli
 from app.commands.documents_cli import documents_cli
 from app.commands.index_cli import index_cli
-from app.commands.options import DeviceOption, EngineFlags, JsonOption, ProfileOption, takes_engine_flags
+from app.commands.options import (
+    AuthOption,
+    DeviceOption,
+    EngineFlags,
+    HostOption,
+    JsonOption,
+    PortOption,
+    ProfileOption,
+    takes_engine_flags,
+)
 from app.commands.users_cli import users_cli
 
 cli = typer.Typer(
@@ -104,13 +113,9 @@ def setup(profile: ProfileOption = None, device: DeviceOption = None) -> None:
 @takes_engine_flags
 def chat(
     flags: EngineFlags,
-    host: Annotated[
-        str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 7860,
-    auth: Annotated[
-        bool | None, typer.Option("--auth/--no-auth", help="Let in only who was added with `users add`.")
-    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 7860,
+    auth: AuthOption = None,
 ) -> None:
     """Serve the chat page."""
     api_command.serve_page(flags | {"auth": auth}, host, port)

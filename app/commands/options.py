@@ -82,6 +82,12 @@ ApiKeyOption = Annotated[
 RemoteModelOption = Annotated[
     str | None, typer.Option(help="Which of its models (default: the only one).", rich_help_panel=REMOTE)
 ]
+HostOption = Annotated[str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")]
+PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")]
+AuthOption = Annotated[
+    bool | None,
+    typer.Option("--auth/--no-auth", help="Let only those use the page who were added with `users add`."),
+]
 
 SPREAD = "Several processes or machines: Ray"
 RayAddressOption = Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexes.checked import CheckedFile, CheckedWriter
+from indexes.checked import BLOCK, CheckedFile, CheckedWriter
 from indexes.files import CURRENT
 from indexes.live import Live
 from indexes.passage_store import PassageStore
@@ -66,12 +66,12 @@ def old_index(folder: Path, *roots: str) -> Path:
     return folder
 
 
-def checked(path: Path, data: bytes) -> CheckedFile:
+def checked(path: Path, data: bytes, block_bytes: int = BLOCK) -> CheckedFile:
     """A file with these bytes, opened to be read in pieces."""
-    writer = CheckedWriter(path)
+    writer = CheckedWriter(path, block_bytes)
     writer.write(data)
     facts = writer.close()
-    return CheckedFile(path, facts).with_blocks(bytes(writer.block_digests))
+    return CheckedFile(path, facts).with_blocks(bytes(writer.block_digests), block_bytes)
 
 
 def live(count: int, deleted: Sequence[tuple[int, int]] = (), offset: int = 0) -> Live:

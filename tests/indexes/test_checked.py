@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.arrays import pack, unpack
-from indexes.checked import BLOCK, CheckedFile, saying_that_it_cannot_be_written, write_checked
+from indexes.checked import BLOCK, CheckedFile, block_of_rows, saying_that_it_cannot_be_written, write_checked
 from indexes.errors import DamagedIndexError, IndexStoreError
 from indexes.live import numbers, ranges
 from tests.indexes.small import checked
@@ -32,6 +32,37 @@ def test_only_the_blocks_that_are_read_are_compared_and_each_once(tmp_path: Path
     for _ in range(2):
         with pytest.raises(DamagedIndexError, match="is not what was written"):
             file.read(BLOCK + 5, BLOCK + 6)
+
+
+@pytest.mark.parametrize(("row", "block"), [(2048, 4096), (768, 3840), (66, 4092), (8192, 8192)])
+def test_a_block_has_as_many_whole_rows_as_a_page_and_one_at_least(row: int, block: int) -> None:
+    assert block_of_rows(row) == block
+
+
+@pytest.mark.parametrize("block", [block_of_rows(24), BLOCK, 37])
+def test_rows_come_in_the_order_asked_for_whatever_the_blocks(tmp_path: Path, block: int) -> None:
+    data = os.urandom(24 * 5000)
+    rows = [4999, 0, 17, 17, 2731]
+    expected = b"".join(data[24 * row : 24 * row + 24] for row in rows)
+    assert checked(tmp_path / "f", data, block).rows(np.array(rows), 24) == expected
+
+
+def test_only_the_blocks_of_the_rows_that_are_read_are_compared(tmp_path: Path) -> None:
+    file = checked(tmp_path / "f", bytes(100), 10)  # rows of 4 bytes: the third one stands in two blocks
+    with (tmp_path / "f").open("r+b") as changed:
+        changed.seek(19)
+        changed.write(b"x")
+    assert file.rows(np.array([0, 1, 5, 24]), 4) == bytes(16)
+    with pytest.raises(DamagedIndexError, match="is not what was written"):
+        file.rows(np.array([0, 2]), 4)
+
+
+def test_rows_of_a_file_that_was_cut_since_it_was_opened_are_damage(tmp_path: Path) -> None:
+    file = checked(tmp_path / "f", bytes(100), 10)
+    file.rows(np.array([24]), 4)
+    os.truncate(tmp_path / "f", 98)
+    with pytest.raises(DamagedIndexError, match="shorter than what was written"):
+        file.rows(np.array([24]), 4)
 
 
 def test_a_file_that_was_removed_is_still_read(tmp_path: Path) -> None:

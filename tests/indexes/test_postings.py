@@ -69,6 +69,8 @@ def test_scores_do_not_tell_segments_or_deleted_passages(
     divided = postings(texts, more, deleted=[(0, cut)])
     whole = postings([*texts[cut:], *more])
     assert divided.scores(question)[cut:].tolist() == whole.scores(question).tolist()
+    some = range(len(whole.scores(question)))[::-2]
+    assert divided.scores(question, [cut + row for row in some]).tolist() == whole.scores(question)[some].tolist()
     assert [row - cut for row in divided.search(question, 5)] == whole.search(question, 5)
 
 

@@ -19,6 +19,12 @@ from tests.indexes.small import SETTINGS, everything, one_chunk
 DOCUMENTS = [one_chunk("a", "one"), one_chunk("b", "text two"), one_chunk("c", "number three stands")]
 SHARE = 5  # of the calls, one is tried where not all are
 Call = tuple[str, int, str]  # name, number among those of the name, line of the log
+Tried = list[dict[str, object]]
+
+
+def sweep(what: str, operation: str, start: str, tried: int, of: int) -> dict[str, object]:
+    """A sweep that was gone through: every assertion held."""
+    return {"sweep": what, "operation": operation, "index": start, "tried": tried, "of": of, "failed": 0}
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +100,12 @@ def outcomes(faults: Faults, operation: str, start: Path, tmp_path: Path) -> tup
 
 @pytest.mark.parametrize(("operation", "start"), CASES)
 def test_a_kill_at_any_call_leaves_the_old_generation_or_the_new_one_and_the_next_writer_cleans_up(
-    faults: Faults, starts: Path, tmp_path: Path, full: bool, operation: str, start: str
+    faults: Faults, starts: Path, tmp_path: Path, full: bool, tried: Tried, operation: str, start: str
 ) -> None:
     states, calls = outcomes(faults, operation, starts / start, tmp_path)
     assert len(calls) > 15
-    for name, number, line in calls if full else calls[::SHARE]:
+    chosen = calls if full else calls[::SHARE]
+    for name, number, line in chosen:
         folder = copy(starts / start, tmp_path / "run")
         found = faults.run(operation, folder, f"{name}:signal=KILL:when={number}")
         assert found.killed, line
@@ -107,16 +114,18 @@ def test_a_kill_at_any_call_leaves_the_old_generation_or_the_new_one_and_the_nex
             pass
         assert files(folder) == expected_files(folder), line
         assert state(folder) in states, line
+    tried.append(sweep("kill at a call", operation, start, len(chosen), len(calls)))
 
 
 @pytest.mark.parametrize(("operation", "start"), CASES[:-1])
 @pytest.mark.parametrize("ever", ["+", ""])
 def test_a_full_disk_at_any_call_is_told_and_leaves_the_old_generation_and_nothing_else(
-    faults: Faults, starts: Path, tmp_path: Path, full: bool, operation: str, start: str, ever: str
+    faults: Faults, starts: Path, tmp_path: Path, full: bool, tried: Tried, operation: str, start: str, ever: str
 ) -> None:
     states, calls = outcomes(faults, operation, starts / start, tmp_path)
     needing_room = [call for call in calls if call[0] in ("write", "pwrite64", "fsync", "mkdir", "openat")]
-    for name, number, line in needing_room if full else needing_room[::SHARE]:
+    chosen = needing_room if full else needing_room[::SHARE]
+    for name, number, line in chosen:
         folder = copy(starts / start, tmp_path / "run")
         found = faults.run(operation, folder, f"{name}:error=ENOSPC:when={number}{'' if name == 'openat' else ever}")
         assert not found.killed
@@ -126,6 +135,8 @@ def test_a_full_disk_at_any_call_is_told_and_leaves_the_old_generation_and_nothi
         after_all = found.said == "done" or "may not stay so" in found.said
         assert state(folder) == states[1 if after_all else 0], line
         assert files(folder) == expected_files(folder), line
+    what = f"full disk from a call on{'' if ever else ', once'}"
+    tried.append(sweep(what, operation, start, len(chosen), len(needing_room)))
 
 
 def mutated(data: bytes, draw: random.Random) -> bytes:
@@ -151,11 +162,14 @@ def used(folder: Path, right: object) -> None:
     verify(folder)
 
 
-def test_a_mutated_file_is_a_typed_error_and_never_another_result(starts: Path, tmp_path: Path, full: bool) -> None:
+def test_a_mutated_file_is_a_typed_error_and_never_another_result(
+    starts: Path, tmp_path: Path, full: bool, tried: Tried
+) -> None:
     folder = copy(starts / "some", tmp_path / "run")
     right, draw = everything(open_index(folder)), random.Random(0)
     names = files(folder)
-    for _ in range(5000 if full else 250):
+    mutations = 5000 if full else 250
+    for _ in range(mutations):
         path = folder / draw.choice(names)
         whole = path.read_bytes()
         path.write_bytes(mutated(whole, draw))
@@ -163,10 +177,11 @@ def test_a_mutated_file_is_a_typed_error_and_never_another_result(starts: Path, 
             used(folder, right)
         path.write_bytes(whole)
     assert everything(open_index(folder)) == right
+    tried.append(sweep("mutated file", "open, search, verify", "some", mutations, 5000))
 
 
 def test_of_what_many_processes_append_nothing_is_lost_or_doubled_and_readers_never_fail(
-    faults: Faults, tmp_path: Path, full: bool
+    faults: Faults, tmp_path: Path, full: bool, tried: Tried
 ) -> None:
     folder = tmp_path / "i"
     write_index(folder, SETTINGS, [])
@@ -184,3 +199,4 @@ def test_of_what_many_processes_append_nothing_is_lost_or_doubled_and_readers_ne
     assert sorted(index.passages.sources()) == sorted(expected)
     assert sorted(index.passages.texts()) == sorted(f"number {name}" for name in expected)
     assert files(folder) == expected_files(folder)
+    tried.append(sweep(f"append from {processes} processes at once", "append", "empty", processes * count, 1600))

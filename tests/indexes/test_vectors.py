@@ -6,32 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.vectors import Layout, SegmentVectors, VectorIndex, Vectors, choose_layout, quantised
+from indexes.quantisation import Vectors, quantised
+from indexes.vectors import SegmentVectors, VectorIndex
 from tests.indexes.small import checked, live
-
-
-@pytest.mark.parametrize(
-    ("count", "dimension", "layout"),
-    [
-        (1, 384, "Flat"),
-        (9_983, 384, "Flat"),
-        (9_984, 384, "IVF256,PQ64"),
-        (19_967, 384, "IVF256,PQ64"),
-        (19_968, 384, "IVF512,PQ64"),
-        (159_743, 1024, "IVF2048,PQ64"),
-        (159_744, 1024, "IVF4096,PQ64"),
-        (10_000_000, 1024, "IVF4096,PQ64"),
-        (159_744, 48, "IVF4096,PQ48"),
-        (159_744, 33, "Flat"),
-        (159_744, 50, "Flat"),
-    ],
-)
-def test_the_layout_is_the_largest_that_so_many_vectors_can_train(count: int, dimension: int, layout: str) -> None:
-    assert str(choose_layout(count, dimension)) == layout
-
-
-def test_a_layout_without_clusters_is_flat() -> None:
-    assert Layout() == Layout(0, 0)
 
 
 def unit(vectors: np.ndarray) -> Vectors:

@@ -9,7 +9,7 @@ import pytest
 
 from app.documents.indexing import index_files
 from tests.app.commands.test_cli import assert_user_error, run
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 from tests.retrieval.files import pdf
 
 GUIDE = "Intro.\n\n# Setup\n\nGet it.\n\n## Windows\n\nRun the *installer* now.\n"

@@ -10,7 +10,7 @@ import pytest
 from app.documents.indexing import index_files
 from app.documents.managing import delete_documents
 from tests.app.commands.test_cli import assert_user_error, run
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from indexes.errors import DamagedIndexError, IndexStoreError, NothingToIndexErr
 from indexes.files import current_generation, write_lock
 from indexes.store import names, open_index, write_index
 from retrieval.python_docs import PYTHON_DOCS
-from tests.app.documents.test_indexing import encoded, hash_engine
+from tests.app.hash_engine import encoded, hash_engine
 from tests.indexes.small import old_index
 from tests.retrieval.files import pdf
 
@@ -32,15 +32,6 @@ def notes(tmp_path: Path) -> Path:
     (folder / "b.md").write_text("# About\n\nbears")
     (folder / "c.pdf").write_bytes(pdf("cats", "cows"))
     return folder
-
-
-@pytest.fixture
-def made(tmp_path: Path, notes: Path) -> tuple[Engine, Path]:
-    """An engine, and an index of `notes`."""
-    engine = hash_engine(tmp_path)
-    folder = engine.paths.indexes / "notes"
-    index_files(engine, folder, [notes])
-    return engine, folder
 
 
 def sources(folder: Path) -> list[str]:

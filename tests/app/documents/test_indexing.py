@@ -17,21 +17,10 @@ from indexes.errors import DamagedIndexError, IndexFormatError, IndexStoreError,
 from indexes.files import CURRENT, write_lock
 from indexes.store import open_index
 from retrieval.python_docs import PYTHON_DOCS
+from tests.app.hash_engine import encoded, hash_engine
 from tests.hash_encoder import HashEncoder
 from tests.indexes.small import FILES, old_index
 from tests.retrieval.files import pdf, word
-
-
-def hash_engine(home: Path) -> Engine:
-    """An engine whose encoder needs no model."""
-    engine = Engine(Settings(encoder="hash", device="cpu"), home=Paths(home / "data", home / "cache"))
-    engine.encoder = HashEncoder()
-    return engine
-
-
-def encoded(engine: Engine) -> list[str]:
-    assert isinstance(engine.encoder, HashEncoder)
-    return engine.encoder.encoded
 
 
 @pytest.fixture
@@ -41,15 +30,6 @@ def notes(tmp_path: Path) -> Path:
     (folder / "a.txt").write_text("About apples.")
     (folder / "b.md").write_text("# About *bears*")
     return folder
-
-
-@pytest.fixture
-def made(tmp_path: Path, notes: Path) -> tuple[Engine, Path]:
-    """An engine, and an index of `notes`."""
-    engine = hash_engine(tmp_path)
-    folder = engine.paths.indexes / "notes"
-    index_files(engine, folder, [notes])
-    return engine, folder
 
 
 def texts(folder: Path) -> list[str]:
@@ -224,7 +204,7 @@ INDEXER = """
 import sys, time
 from pathlib import Path
 from app.documents.indexing import index_files
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 engine = hash_engine(Path(sys.argv[1]))
 encode = engine.encoder.encode_tokens
 def slow(texts):

@@ -13,7 +13,7 @@ from app.answering.engine import Engine
 from app.documents.uploads import LONGEST_NAME, add_uploads, safe_name
 from indexes.errors import NothingToIndexError
 from retrieval.documents import PARSERS
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 from tests.app.uploading import TOKEN, kept, listed
 
 

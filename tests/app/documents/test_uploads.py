@@ -13,7 +13,7 @@ from app.documents.uploads import (
 )
 from indexes.errors import NothingToIndexError, SettingError
 from indexes.store import open_index
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 from tests.app.uploading import TOKEN, kept, upload_texts
 
 

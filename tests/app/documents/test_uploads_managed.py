@@ -23,7 +23,7 @@ from app.documents.uploads import (
     reindex_uploads,
 )
 from indexes.errors import DamagedIndexError, IndexStoreError, SettingError
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 from tests.app.uploading import OTHER, TOKEN, kept, listed, upload_texts
 from tests.retrieval.files import pdf
 
@@ -106,7 +106,7 @@ DELETER = """
 import sys, time
 from pathlib import Path
 import app.documents.managing
-from tests.app.documents.test_indexing import hash_engine
+from tests.app.hash_engine import hash_engine
 from app.documents.uploads import delete_uploads
 def slow(index, settings, deleted):
     print("writing", flush=True)
