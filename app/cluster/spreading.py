@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.cluster.machines import Share
@@ -19,6 +19,7 @@ from indexes.errors import ClusterError, QuotewrightError
 Work = Callable[[Any], Any]
 MOST_IDLE = 3  # passes in a row that brought nothing: then the work itself is what kills actors
 ITEMS_PER_TASK = 8
+IN_FLIGHT_PER_ACTOR = 2  # one to work on, one at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,17 @@ def spread(
     """
     left, idle = dict(enumerate(items)), 0
     while left:
-        before = len(left)
+        before, now = len(left), share and share()
+        if now and idle and len(left) <= now.actors:  # one by one, so that what kills is alone at last
+            now = replace(now, actors=1)
         try:
-            for number, result in _pass(make, left, share and share(), ordered):
+            for number, result in _pass(make, left, now, ordered):
                 if isinstance(result, Failed):
                     raise ClusterError(result.message)
                 if left.pop(number, None) is not None:
                     yield number, result
-            assert not left
+            if left:
+                raise RuntimeError("rows are missing")
         except QuotewrightError:
             raise
         except Exception as error:  # whatever Ray Data raises: workers' own errors are results
@@ -87,14 +91,14 @@ def spread(
                     f"Ray lost its workers {idle} times without a result ({_told(error)}); {len(left)} are not done"
                 ) from error
             say(f"Ray lost a worker ({_told(error)}); {len(left)} are left, and go to the others")
-            if not ordered:  # those that were being worked on go last: one of them may be what kills
-                first = list(left)[: 2 * (before - len(left)) or 1]
-                left |= {number: left.pop(number) for number in first}
+            if now and not ordered:  # what was being worked on goes last: it may be what kills
+                left |= {number: left.pop(number) for number in list(left)[: now.actors]}
 
 
 def _pass(
     make: Callable[[], Work], left: dict[int, Any], share: Share | None, ordered: bool
 ) -> Iterator[tuple[int, Any]]:
+    """Numbers and results of what is left, as long as no worker is lost."""
     import ray.data
 
     context = ray.data.DataContext.get_current()
@@ -105,9 +109,11 @@ def _pass(
         blocks = ray.data.from_items(rows, override_num_blocks=-(-len(rows) // ITEMS_PER_TASK))
         done = blocks.map_batches(Actor(make).__call__)
     else:
-        actors = min(share.actors, len(rows))
+        pool = ray.data.ActorPoolStrategy(
+            size=min(share.actors, len(rows)), max_tasks_in_flight_per_actor=IN_FLIGHT_PER_ACTOR
+        )
         done = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            Actor, fn_constructor_args=[make], compute=ray.data.ActorPoolStrategy(size=actors),
+            Actor, fn_constructor_args=[make], compute=pool,
             num_cpus=share.num_cpus, num_gpus=share.num_gpus or None, max_restarts=0,
         )  # fmt: skip
     for batch in done.iter_batches(batch_size=None, prefetch_batches=0, batch_format="numpy"):
