@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from indexes.errors import ClusterError, SettingError
 RAY = "ray"  # its name as an --engine
 INSTALL = "python -m pip install -r requirements-ray.txt"
 LOOPBACK = "127.0.0.1"
+ANSWERS_WITHIN_S = 10.0
 LOOPBACKS = (LOOPBACK, "localhost", "::1", "[::1]")
 # A folder of our own, because Ray's usual one can be read by everybody on the machine. Sockets lie in it, whose paths
 # are limited to about 100 characters; some systems' folders for temporary files are too long for that.
@@ -82,7 +84,7 @@ def _own() -> Iterator[None]:
             import ray
 
             options = {"include_dashboard": False, "_node_ip_address": LOOPBACK, "_temp_dir": folder}
-            with _running("local", options, "it could not be started"):
+            with _running("local", options, "Ray could not be started here"):
                 at = ray.get_runtime_context().gcs_address
                 if at.rpartition(":")[0] != LOOPBACK:
                     raise ClusterError(
@@ -97,30 +99,39 @@ def _own() -> Iterator[None]:
 @contextlib.contextmanager
 def _joined(address: str) -> Iterator[None]:
     """A running cluster, of which this machine is one. Its token is where Ray looks for it."""
-    here = ON_LOOPBACK if address.rpartition(":")[0] in LOOPBACKS else {}
+    host, _, port = address.rpartition(":")
+    if host:
+        _reach(host.strip("[]"), int(port))
+    here = ON_LOOPBACK if host in LOOPBACKS else {}
     mode = {AUTH_MODE: os.environ.get(AUTH_MODE, "token")}
-    with _environment(NOTHING_SENT | here | mode), _running(address, {}, f"there is none at {address} to join"):
+    failure = (
+        f"the Ray cluster at {address} could not be joined: this machine must be part of it, with the same "
+        "version of Ray and its token in RAY_AUTH_TOKEN, in the file that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token"
+    )
+    with _environment(NOTHING_SENT | here | mode), _running(address, {}, failure):
         yield
+
+
+def _reach(host: str, port: int) -> None:
+    """Find out at once whether anything is there; Ray tries for minutes. Raises ClusterError."""
+    try:
+        socket.create_connection((host, port), ANSWERS_WITHIN_S).close()
+    except OSError as error:
+        raise ClusterError(f"there is no Ray cluster at {host}:{port} ({error}); give another --ray-address") from error
 
 
 @contextlib.contextmanager
 def _running(address: str, options: dict[str, Any], failure: str) -> Iterator[None]:
     """Ray, started or joined."""
     import ray.data
-    from ray.exceptions import AuthenticationError
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it reports each step, and what we handle as errors
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ray.util.annotations.RayDeprecationWarning)
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **options)
-        except AuthenticationError as error:
-            raise ClusterError(
-                f"the Ray cluster at {address} does not let us in; its token must stand in RAY_AUTH_TOKEN, in the file "
-                "that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token"
-            ) from error
         except Exception as error:  # it raises whatever its parts do
-            raise ClusterError(f"Ray: {failure} ({type(error).__name__}: {error})") from error
+            raise ClusterError(f"{failure} ({type(error).__name__}: {error})") from error
         try:
             yield
         finally:
