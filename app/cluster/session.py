@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from indexes.errors import ClusterError, SettingError
@@ -26,6 +27,7 @@ RAY = "ray"  # its name as an --engine
 INSTALL = "python -m pip install -r requirements-ray.txt"
 LOOPBACK = "127.0.0.1"
 ANSWERS_WITHIN_S = 10.0
+PROJECT = str(Path(__file__).parents[2])  # where workers find us, too
 LOOPBACKS = (LOOPBACK, "localhost", "::1", "[::1]")
 # A folder of our own, because Ray's usual one can be read by everybody on the machine. Sockets lie in it, whose paths
 # are limited to about 100 characters; some systems' folders for temporary files are too long for that.
@@ -106,7 +108,8 @@ def _joined(address: str) -> Iterator[None]:
     mode = {AUTH_MODE: os.environ.get(AUTH_MODE, "token")}
     failure = (
         f"the Ray cluster at {address} could not be joined: this machine must be part of it, with the same "
-        "version of Ray and its token in RAY_AUTH_TOKEN, in the file that RAY_AUTH_TOKEN_PATH names, or in ~/.ray/auth_token"
+        "version of Ray, and have its token in RAY_AUTH_TOKEN, in the file that RAY_AUTH_TOKEN_PATH names, or in "
+        "~/.ray/auth_token"
     )
     with _environment(NOTHING_SENT | here | mode), _running(address, {}, failure):
         yield
@@ -129,7 +132,8 @@ def _running(address: str, options: dict[str, Any], failure: str) -> Iterator[No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ray.util.annotations.RayDeprecationWarning)
         try:
-            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **options)
+            found = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, (PROJECT, os.environ.get("PYTHONPATH"))))}}
+            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, runtime_env=found, **options)
         except Exception as error:  # it raises whatever its parts do
             raise ClusterError(f"{failure} ({type(error).__name__}: {error})") from error
         try:

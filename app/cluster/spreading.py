@@ -121,4 +121,6 @@ def _pass(
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+    """An error's last line: those before it are a traceback, if there are any."""
+    *_, last = ["", *str(error).strip().splitlines()]
+    return f"{type(error).__name__}: {last}"[:300]
