@@ -30,7 +30,7 @@ from indexes.segments import ARRAYS
 from indexes.store import open_index
 from tests.app.cluster.conftest import Nodes
 
-QUESTIONS = 18
+QUESTIONS = 12
 
 
 @pytest.fixture(scope="module")
