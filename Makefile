@@ -2,8 +2,11 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests run side by side, a worker on each of up to four cores, so libraries do not start threads of their own.
+WORKERS ?= -n logical --maxprocesses 4
+test: export OMP_NUM_THREADS = 1
 
-.PHONY: help setup chat ask batch test lint clean
+.PHONY: help setup chat ask batch test lint vllm-env test-vllm clean
 
 help:
 	@echo 'make chat          set up and serve the chat page on http://127.0.0.1:7860'
@@ -12,6 +15,8 @@ help:
 	@echo 'make setup         only set up: packages, models, index of the built-in corpus'
 	@echo 'make test          set up and run all tests'
 	@echo 'make lint          linters, types and the import contract'
+	@echo 'make test-vllm     its test with the real vLLM, which takes minutes'
+	@echo 'make vllm-env      an environment of its own for vLLM on a CPU, which `python app.py serve-vllm` starts'
 
 setup: .venv/installed
 	$(BIN)/python app.py setup
@@ -30,7 +35,7 @@ test: .venv/installed-dev
 	$(BIN)/python -m tests.browser
 	$(BIN)/python -m tests.strace
 	$(BIN)/python app.py setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -52,5 +57,18 @@ lint: .venv/installed-dev
 	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 
+vllm-env: .venv-vllm/installed
+
+test-vllm: vllm-env .venv/installed-dev
+	$(BIN)/python app.py setup
+	QUOTEWRIGHT_TEST_VLLM=.venv-vllm/bin/python $(BIN)/python -m pytest tests/app/commands/test_vllm_real.py
+
+# What is uninstalled comes with vLLM in builds for another torch.
+.venv-vllm/installed: requirements-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install -r requirements-vllm.txt
+	.venv-vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
+	@touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-vllm

@@ -1,8 +1,9 @@
-"""`QuotewrightRetriever`: the passages of an index as LangChain's documents."""
+"""`QuotewrightRetriever`: the passages of an index as LangChain's documents; and all of them, for a shared store."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pydantic import ConfigDict, Field
 from app.answering.shared_engines import shared_engine
 from app.answering.sources import index_folder
 from indexes.errors import SettingError
+from indexes.passages import Passage, headings_at
 from retrieval.finder import Found
 
 
@@ -54,15 +56,32 @@ def document_of(found: Found) -> Document:
 
     relevance is the probability that it is about the question, None where nobody judged it.
     """
-    passage = found.passage
-    metadata = {
+    judged = {"score": found.score, "relevance": found.relevance}
+    return Document(found.passage.text, id=found.passage.id, metadata=_place(found.passage) | judged)
+
+
+def index_documents(index: str | Path | None = None, settings: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """Every passage of an index, for `add_documents` of any vector store; `index` is chosen as the retriever's is.
+
+    What is None is left out, which not every store takes; `heading` is the innermost one, where there is one. An id
+    stays for as long as its document does not change; then others may have it. Raises as the retriever does.
+    """
+    engine = shared_engine(settings or {})
+    passages = engine.open(index_folder(engine, engine.settings.index if index is None else index)).passages
+    for document, chunks in passages.documents():
+        for passage in passages.get(row for row, _ in chunks):
+            place = {name: value for name, value in _place(passage).items() if value is not None}
+            above = headings_at(document.headings, passage.start)
+            metadata = place | {"heading": above[-1].title} if above else place
+            yield Document(passage.text, id=passage.id, metadata=metadata)
+
+
+def _place(passage: Passage) -> dict[str, Any]:
+    return {
         "id": passage.id,
         "source": passage.source,
         "title": passage.title,
         "page": passage.page,
         "start": passage.start,
         "end": passage.start + len(passage.text),
-        "score": found.score,
-        "relevance": found.relevance,
     }
-    return Document(passage.text, id=passage.id, metadata=metadata)

@@ -29,6 +29,8 @@ from benchmarks.perplexity import perplexity
 from benchmarks.relevance import relevance
 from benchmarks.report_command import report
 from benchmarks.scaling import scaling
+from benchmarks.served.command import EXAMPLE as SERVED_EXAMPLE
+from benchmarks.served.command import vllm
 from benchmarks.tables import print_result
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -247,6 +249,7 @@ cli.command("follow-ups", epilog="Example: python -m benchmarks follow-ups --dat
 cli.command(epilog="Example: python -m benchmarks relevance --data squad2_dev.json --fit")(relevance)
 cli.command(epilog="Example: python -m benchmarks report --data ../shared/data")(report)
 cli.command("peers", epilog=EXAMPLE)(peers)
+cli.command("vllm", epilog=SERVED_EXAMPLE)(vllm)
 cli.command(epilog=INDEX_EXAMPLE)(index)
 
 

@@ -37,6 +37,14 @@ SECTIONS = (
         ("methods", "comparisons"),
     ),
     Section(
+        "vllm",
+        "Inside vLLM",
+        "`python -m benchmarks vllm`: our drafter as vLLM's proposer beside vLLM's own, one request at a time and many "
+        "at once, in turn. Decode tokens per second are one asker's, after the first token; the others are the "
+        "engine's, prompts included. Words are compared in float32.",
+        ("methods", "comparisons", "identity"),
+    ),
+    Section(
         "identity",
         "Exact in 16 bits",
         "`python -m benchmarks identity`: answers with each drafter against plain ones on the same target, token for "

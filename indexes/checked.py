@@ -132,6 +132,7 @@ class CheckedFile:
         self._digests = b""
         self._block_bytes = BLOCK
         self._checked = np.zeros(0, np.bool_)
+        self._held: npt.NDArray[np.uint8] | None = None
         self._file = self._or_damaged(lambda: path.open("rb", buffering=0))
         size = self._or_damaged(lambda: self._file.seek(0, 2))
         if size != facts.bytes:
@@ -148,11 +149,12 @@ class CheckedFile:
         except OSError as error:
             raise self.damaged(f"it cannot be read ({error.strerror})") from error
 
-    def with_blocks(self, digests: bytes, block_bytes: int = BLOCK) -> CheckedFile:
-        """Itself, to be read in pieces from now on."""
+    def with_blocks(self, digests: bytes, block_bytes: int = BLOCK, held: bool = False) -> CheckedFile:
+        """Itself, to be read in pieces from now on; what `rows` reads is held in memory, or is not."""
         self._digests = digests
         self._block_bytes = block_bytes
         self._checked = np.zeros(-(-self.bytes // block_bytes), np.bool_)
+        self._held = np.empty(self.bytes, np.uint8) if held else None  # takes memory as it is filled
         return self
 
     def whole(self) -> bytes:
@@ -177,24 +179,29 @@ class CheckedFile:
                 self._check(block)
         return self._read(begin, end)
 
-    def rows(self, rows: npt.NDArray[np.int64], size: int) -> bytes:
-        """The bytes [row * size, (row + 1) * size) of these rows, one after the other, compared as by `read`."""
+    def rows(self, rows: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.uint8]:
+        """The bytes (R, size) of these rows, of `size` bytes each, compared as by `read`."""
         assert size <= self._block_bytes  # so a row stands in two blocks at most
         begins = rows * size
         blocks = np.concatenate([begins, begins + (size - 1)]) // self._block_bytes
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():
             self._check(block)
+        if self._held is not None:
+            found: npt.NDArray[np.uint8] = self._held[: self.bytes // size * size].reshape(-1, size)[rows]
+            return found
         file = self._file.fileno()
         data = self._or_damaged(lambda: b"".join([pread(file, size, begin) for begin in begins.tolist()]))
         if len(data) < len(rows) * size:
             raise self.damaged("it is shorter than what was written")
-        return data
+        return np.frombuffer(data, np.uint8).reshape(-1, size)
 
     def _check(self, block: int) -> None:
         begin = block * self._block_bytes
-        found = digest_of(self._read(begin, min(begin + self._block_bytes, self.bytes)))
-        if found != self._digests[block * DIGEST : (block + 1) * DIGEST]:
+        data = self._read(begin, min(begin + self._block_bytes, self.bytes))
+        if digest_of(data) != self._digests[block * DIGEST : (block + 1) * DIGEST]:
             raise self.damaged("it is not what was written")
+        if self._held is not None:
+            self._held[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
         self._checked[block] = True
 
     def _read(self, begin: int, end: int) -> bytes:

@@ -31,7 +31,7 @@ from indexes.live import Live, Range, ranges
 from indexes.passage_files import RECORDS, TEXTS, PassageFiles, PassageFilesWriter
 from indexes.passages import Chunk, Document
 from indexes.postings import PostingsFile, PostingsWriter
-from indexes.quantisation import Vectors, quantised
+from indexes.quantisation import FLAT, TrainedIndex, Vectors, quantised
 from indexes.token_vectors import Quantised, TokenFile
 from indexes.vectors import SegmentVectors
 
@@ -42,7 +42,9 @@ EMBEDDINGS, TOKENS, POSTINGS, VECTORS, ARRAYS = (
     "vectors.faiss",  # only of a segment large enough to be quantised
     "arrays",
 )
+HELD = 1 << 28  # bytes of embeddings that stay in memory once they were read; more are read again
 BLOCKS = "blocks of "  # begins the names of arrays that hold the digests of a file's blocks
+RESCORED = "rescored"  # the name of an array of one number: candidates of `vectors.faiss`, times those wanted
 BLOCK_BYTES = "bytes of blocks of "  # those of how large these are
 
 
@@ -130,29 +132,29 @@ class SegmentWriter:
         self._postings_file.write(postings)
         arrays = self._passages.arrays() | posting_arrays
         arrays["token_offsets"] = np.array(self._token_offsets, np.int64)
-        layout, index = self._quantised()
+        made = self._quantised()
         files: dict[str, FileFacts] = {}
         for writer in self._writers:
             files[writer.path.name] = writer.close()
             arrays[BLOCKS + writer.path.name] = np.frombuffer(bytes(writer.block_digests), np.uint8)
             arrays[BLOCK_BYTES + writer.path.name] = np.array([writer.block_bytes])
-        if index:
-            files[VECTORS] = write_checked(self._folder / VECTORS, index)
+        if made.index:
+            files[VECTORS] = write_checked(self._folder / VECTORS, made.index)
+            arrays[RESCORED] = np.array([made.rescored])
         files[ARRAYS] = write_checked(self._folder / ARRAYS, pack(arrays))
         with saying_that_it_cannot_be_written(self._folder):
             sync(self._folder)
             sync(self._folder.parent)
-        return SegmentFacts(self._folder.name, self._documents, self._rows, layout, files)
+        return SegmentFacts(self._folder.name, self._documents, self._rows, str(made.layout), files)
 
-    def _quantised(self) -> tuple[str, bytes]:
+    def _quantised(self) -> TrainedIndex:
         self._embeddings.flush()
         shape = self._rows, self._dimension
 
         def read(rows: Any) -> Vectors:
             return np.asarray(np.memmap(self._embeddings.path, np.float16, "r", shape=shape)[rows], np.float32)
 
-        layout, index = quantised(read, *shape)
-        return str(layout), index
+        return quantised(read, *shape)
 
     def abandon(self) -> None:
         """Close its files."""
@@ -186,7 +188,8 @@ class Segment:
             self._arrays = unpack(self._files[ARRAYS].whole())
             for name in self._files.keys() - {ARRAYS, VECTORS}:
                 size = self._arrays.get(BLOCK_BYTES + name, np.array([BLOCK]))  # segments of old name none
-                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes(), int(size[0]))
+                held = name == EMBEDDINGS and facts.files[name].bytes <= HELD
+                self._files[name].with_blocks(self._arrays[BLOCKS + name].tobytes(), int(size[0]), held)
             self.passages = PassageFiles(self._files[TEXTS], self._files[RECORDS], self._arrays)
             tokens = self._files.get(TOKENS)
             self.tokens = TokenFile(tokens, self._arrays["token_offsets"], dimension) if tokens else None
@@ -196,8 +199,11 @@ class Segment:
     @functools.cached_property
     def search(self) -> tuple[SegmentVectors, PostingsFile]:
         """What searching needs."""
-        index = self._files[VECTORS].whole() if VECTORS in self._files else b""
-        vectors = SegmentVectors(self._files[EMBEDDINGS], self._dimension, index)
+        made = FLAT
+        if VECTORS in self._files:
+            rescored = self._arrays.get(RESCORED, [FLAT.rescored])[0]
+            made = TrainedIndex(index=self._files[VECTORS].whole(), rescored=int(rescored))
+        vectors = SegmentVectors(self._files[EMBEDDINGS], self._dimension, made)
         return vectors, PostingsFile(self._files[POSTINGS].read, self._arrays)
 
     def facts_without(self, numbers: Iterable[int]) -> SegmentFacts:

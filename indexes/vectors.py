@@ -17,19 +17,24 @@ import numpy.typing as npt
 
 from indexes.checked import CheckedFile
 from indexes.live import Live
-from indexes.quantisation import RESCORED, Vectors
+from indexes.quantisation import FLAT, TrainedIndex, Vectors, rotation_and_clusters
 
 _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 
 
 class SegmentVectors:
-    """A segment's `stored` vectors (N, D) in half precision, and what `quantised` gave, or nothing."""
+    """A segment's `stored` vectors (N, D) in half precision, and what `quantised` made of them, or nothing."""
 
-    def __init__(self, stored: CheckedFile, dimension: int, index: bytes = b"") -> None:
+    def __init__(self, stored: CheckedFile, dimension: int, made: TrainedIndex = FLAT) -> None:
         self._stored = stored
         self._dimension = dimension
         self._count = stored.bytes // (2 * dimension)
-        self._quantised: Any = faiss.deserialize_index(np.frombuffer(index, np.uint8)) if index else None
+        self.rescored = made.rescored
+        self._rotation: Any = None
+        self._clusters: Any = None
+        if made.index:
+            self._index = faiss.deserialize_index(np.frombuffer(made.index, np.uint8))  # owns the two
+            self._rotation, self._clusters = rotation_and_clusters(self._index)
 
     @functools.cached_property
     def _flat(self) -> Any:
@@ -42,31 +47,31 @@ class SegmentVectors:
         """The vectors (R, D) in these rows."""
         size = 2 * self._dimension
         if isinstance(rows, range) and rows.step == 1:
-            data = self._stored.read(rows.start * size, rows.stop * size)
+            data = np.frombuffer(self._stored.read(rows.start * size, rows.stop * size), np.uint8)
         else:
             data = self._stored.rows(np.asarray(rows, np.int64), size)
-        return np.frombuffer(data, np.float16).reshape(-1, self._dimension).astype(np.float32)
+        return data.view(np.float16).reshape(-1, self._dimension).astype(np.float32)
 
     def search(self, query: Vectors, top_k: int, live: Live) -> tuple[npt.NDArray[np.int64], Vectors]:
         """Live rows near `query` (D,), and their inner products with it: the best `top_k`, or more."""
-        wanted = min(top_k if self._quantised is None else top_k * RESCORED, live.passages)
+        wanted = min(top_k if self._clusters is None else top_k * self.rescored, live.passages)
         if wanted < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         selector = None if live.whole else _FAISS.IDSelectorBitmap(live.bitmap)
-        if self._quantised is None:
-            chosen, index = _FAISS.SearchParameters(sel=selector), self._flat
-        else:
-            chosen, index = _FAISS.SearchParametersIVF(sel=selector, nprobe=self._quantised.nprobe), self._quantised
         with _one_thread():
             asked = query[None].astype(np.float32)
-            _, found = index.search(asked, wanted, params=chosen)
+            if self._clusters is None:
+                _, found = self._flat.search(asked, wanted, params=_FAISS.SearchParameters(sel=selector))
+            else:
+                rotated = self._rotation.apply(asked) if self._rotation else asked
+                chosen = _FAISS.SearchParametersIVF(sel=selector, nprobe=self._clusters.nprobe)
+                _, found = self._clusters.search(rotated, wanted, params=chosen)
             return self._scored(asked, found[0][found[0] >= 0])
 
     def _scored(self, asked: Vectors, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Vectors]:
         """These rows, best first, and their inner products: a row's is the same, whatever the others are."""
         exact = _FAISS.IndexScalarQuantizer(self._dimension, _FAISS.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
-        size = 2 * self._dimension
-        exact.add_sa_codes(np.frombuffer(self._stored.rows(rows, size), np.uint8).reshape(-1, size))
+        exact.add_sa_codes(self._stored.rows(rows, 2 * self._dimension))
         scores, order = exact.search(asked, len(rows))
         return rows[order[0]], scores[0]
 

@@ -8,6 +8,7 @@ import platform
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -32,6 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--full``: tests of damage and kills try all that they can, not a share that takes seconds."""
     parser.addoption("--full", action="store_true", help="try every kill and 5,000 mutations (minutes)")
     parser.addoption("--tried", type=Path, help="write there, as JSON, how much of that was tried")
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Modules stay whole, for their fixtures are dear; so does the package that shares one application and browser."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.split("::")[0]
+            return "tests/app/page" if module.startswith("tests/app/page/") else module
+
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="session")

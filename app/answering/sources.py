@@ -95,15 +95,16 @@ def _finds(source: object) -> TypeGuard[Finder]:
 
 def load_finder(chosen: str) -> Finder:
     """The finder that somebody's own code holds or makes. Raises SettingError with what that code raises."""
-    name = f"the finder {chosen!r}"
+    name, remedy = f"the finder {chosen!r}", f"; give {FORMS}, which must be {KINDS}"
     try:
         made = _imported(chosen)
         if callable(made) and not _finds(made):
+            remedy = ""  # it is the right one, and says itself what it lacks
             made = made()
     except QuotewrightError:
         raise
     except (Exception, SystemExit) as error:  # anybody's code
-        raise SettingError(f"{name} cannot be loaded: {_told(error)}; give {FORMS}, which must be {KINDS}") from error
+        raise SettingError(f"{name} cannot be loaded: {_told(error)}{remedy}") from error
     return as_finder(made, name)
 
 

@@ -54,7 +54,8 @@ def serve(application: FastAPI, listening: socket.socket, load: Callable[[], Non
     """Serve on a socket until Ctrl-C, and `load` meanwhile."""
     config = uvicorn.Config(
         application,
-        http="h11",
+        http="h11",  # this and the loop are what is tested, whatever faster ones are installed
+        loop="asyncio",
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -25,6 +25,8 @@ from app.commands.options import (
     takes_engine_flags,
 )
 from app.commands.users_cli import users_cli
+from app.commands.vllm_cli import EPILOG as VLLM_EPILOG
+from app.commands.vllm_cli import WITH_EXTRA, serve_vllm
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -44,6 +46,7 @@ cli.command(
     "batch -d q.jsonl -o run   |   batch -d q.jsonl -o run --engine ray --actors 4"
 )(batch)
 cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
+cli.command("serve-vllm", epilog=VLLM_EPILOG, context_settings=WITH_EXTRA)(serve_vllm)
 
 
 @cli.callback()

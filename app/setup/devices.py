@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from decoding.lean.cpu_tiles import multiplies_bf16
-from decoding.targets import NUMBER_FORMATS
 from indexes.errors import SettingError
 
 
@@ -31,6 +30,8 @@ def choose_dtype(wanted: str, device: str, exact: bool) -> str:
     it is float32.
     """
     if wanted != "auto":
+        from decoding.targets import NUMBER_FORMATS  # imports transformers' models: half of what a command starts with
+
         if wanted not in NUMBER_FORMATS:
             raise SettingError(f"unknown dtype {wanted!r}; choose auto, {', '.join(NUMBER_FORMATS)}")
         return wanted

@@ -134,6 +134,7 @@ class Settings(BaseSettings):
     queue_length: int = Field(default=16, ge=0, le=10_000)  # requests that may wait for the model
     request_timeout_s: float = Field(default=600, gt=0, allow_inf_nan=False)  # waiting included
     auth: bool = False
+    vllm_python: Path | None = None  # for `serve-vllm`
 
     @classmethod
     def settings_customise_sources(

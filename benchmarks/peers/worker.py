@@ -20,6 +20,7 @@ from typing import Any, Self
 
 SERVE = Path(__file__).parent / "workers" / "serve.py"
 TAIL_LINES = 12
+ANSWER = {"tokens", "first", "passes", "first_s", "decode_s"}
 
 
 class WorkerError(Exception):
@@ -67,14 +68,39 @@ class Worker:
 
     def ask(self, prompt: Sequence[int], max_new_tokens: int, stop: Sequence[int], timeout_s: float) -> dict[str, Any]:
         """Have one prompt answered: tokens, first, passes, first_s and decode_s. Raises WorkerError."""
-        self._signal(signal.SIGCONT)
-        answer = self._exchange(
-            {"prompt": list(prompt), "max_new_tokens": max_new_tokens, "stop": list(stop)}, timeout_s
-        )
-        self._signal(signal.SIGSTOP)
-        if missing := {"tokens", "first", "passes", "first_s", "decode_s"} - answer.keys():
-            raise WorkerError(self._because(f"answered without {', '.join(sorted(missing))}"))
+        answer = self._asked({"prompt": list(prompt), "max_new_tokens": max_new_tokens, "stop": list(stop)}, timeout_s)
+        self._complete(answer, ANSWER)
         return answer
+
+    def ask_all(
+        self,
+        prompts: Sequence[Sequence[int]],
+        at_once: int,
+        max_new_tokens: int,
+        stop: Sequence[int],
+        timeout_s: float,
+        forget: bool = False,
+    ) -> dict[str, Any]:
+        """Have prompts answered, so many at once: `answers` as of `ask`, and `seconds` for all. Raises WorkerError.
+
+        `forget`: what past answers taught the engine is forgotten first.
+        """
+        question = {"prompts": [list(prompt) for prompt in prompts], "at_once": at_once, "forget": forget}
+        answer = self._asked(question | {"max_new_tokens": max_new_tokens, "stop": list(stop)}, timeout_s)
+        self._complete(answer, {"answers", "seconds"})
+        for one in answer["answers"]:
+            self._complete(one, ANSWER)
+        return answer
+
+    def _asked(self, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        self._signal(signal.SIGCONT)
+        answer = self._exchange(question, timeout_s)
+        self._signal(signal.SIGSTOP)
+        return answer
+
+    def _complete(self, answer: Mapping[str, Any], wanted: set[str]) -> None:
+        if missing := wanted - answer.keys():
+            raise WorkerError(self._because(f"answered without {', '.join(sorted(missing))}"))
 
     def close(self) -> None:
         """Kill the whole process group, stopped or not."""

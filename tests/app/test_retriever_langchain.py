@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from app.answering.engine import Engine
 from app.answering.shared_engines import shared_engine
 from app.embeddings_langchain import QuotewrightEmbeddings
-from app.retriever_langchain import QuotewrightRetriever
+from app.retriever_langchain import QuotewrightRetriever, index_documents
 from app.setup.settings import paths
 from indexes.errors import IndexStoreError, SettingError
 from retrieval.python_docs import PYTHON_DOCS, python_docs
@@ -74,6 +74,40 @@ def test_embeddings_are_the_encoder_s_unit_vectors(engine: Engine) -> None:
     assert np.array_equal(np.array(vectors, np.float32), engine.encoder.encode_passages(["a lambda", "a kettle"]))
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1])
     assert np.array_equal(np.array(embeddings.embed_query("x"), np.float32), engine.encoder.encode_questions(["x"])[0])
+
+
+def test_the_passages_of_an_index_have_the_vectors_that_it_holds(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = engine.open(paths().indexes / PYTHON_DOCS)
+    rows = index.passages.rows()[::100].tolist()
+    texts = [passage.text for passage in index.passages.get(rows)]
+    (fresh,) = engine.encoder.encode_passages(["a kettle"])
+    encoded: list[str] = []
+
+    def encode(texts: list[str]) -> list[object]:
+        encoded.extend(texts)
+        return [fresh] * len(texts)
+
+    monkeypatch.setattr(engine.encoder, "encode_passages", encode)
+    vectors = QuotewrightEmbeddings(index=PYTHON_DOCS).embed_documents([*texts, "a kettle", texts[0]])
+    held = [*index.vectors.stored(rows), fresh, vectors[0]]
+    assert np.allclose(vectors, held, rtol=0, atol=1e-3)  # of one text that stands twice either vector may be told
+    assert encoded == ["a kettle"]
+
+
+def test_every_passage_of_an_index_is_a_document_with_where_it_stands(engine: Engine) -> None:
+    passages = engine.open(paths().indexes / PYTHON_DOCS).passages
+    documents = list(index_documents())
+    assert sorted(str(document.id) for document in documents) == sorted(
+        passage.id for passage in passages.get(passages.rows().tolist())
+    )
+    (found,) = QuotewrightRetriever(k=1).invoke(QUESTION)
+    (held,) = (document for document in documents if document.id == found.id)
+    assert held.page_content == found.page_content
+    where = {name: value for name, value in found.metadata.items() if name not in ("score", "relevance", "page")}
+    assert {name: value for name, value in held.metadata.items() if name != "heading"} == where
+    assert None not in held.metadata.values()
 
 
 def test_no_texts_have_no_vectors_and_odd_ones_have_one() -> None:

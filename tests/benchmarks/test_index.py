@@ -31,10 +31,10 @@ def test_exact_neighbours_and_recall_are_those_worked_by_hand() -> None:
 
 def test_synthetic_vectors_are_of_length_one_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
     for name in ("a.npy", "b.npy"):
-        Synthetic(300, 16, 5, seed=7).write(tmp_path / name, silent)
-    Synthetic(300, 16, 5, seed=8).write(tmp_path / "c.npy", silent)
+        Synthetic(300, 16, 5, seed=7).write(tmp_path / name, 9, silent)
+    Synthetic(300, 16, 5, seed=8).write(tmp_path / "c.npy", 9, silent)
     a, b, c = (np.load(tmp_path / name) for name in ("a.npy", "b.npy", "c.npy"))
-    assert np.linalg.norm(a.astype(np.float32), axis=1) == pytest.approx(np.ones(300), abs=1e-3)
+    assert np.linalg.norm(a.astype(np.float32), axis=1) == pytest.approx(np.ones(309), abs=1e-3)
     assert (a == b).all()
     assert not (a == c).all()
 
@@ -80,6 +80,7 @@ def test_the_command_builds_opens_and_searches_and_draws_how_that_grows(tmp_path
     assert [small["vectors"], large["vectors"], real["corpus"]] == ["Flat", "IVF256,PQ32", "docstrings"]
     assert [small["recall"], real["recall"]] == [1.0, 1.0]
     assert large["recall"] > 0.9
+    assert large["nprobe"] >= 16
     assert large["open_mb_read"] < large["mb_on_disk"]
     few, every = (line["recall"] for line in result["probes"] if line["passages"] == 11000)
     assert few < every

@@ -57,5 +57,6 @@ def test_every_example_is_tried_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {
         "chat_langchain.py",
         "retriever_langchain.py",
+        "shared_index_chroma.py",  # in test_shared_index.py
         "vector_store_langchain.py",
     }

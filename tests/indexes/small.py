@@ -66,12 +66,12 @@ def old_index(folder: Path, *roots: str) -> Path:
     return folder
 
 
-def checked(path: Path, data: bytes, block_bytes: int = BLOCK) -> CheckedFile:
+def checked(path: Path, data: bytes, block_bytes: int = BLOCK, held: bool = False) -> CheckedFile:
     """A file with these bytes, opened to be read in pieces."""
     writer = CheckedWriter(path, block_bytes)
     writer.write(data)
     facts = writer.close()
-    return CheckedFile(path, facts).with_blocks(bytes(writer.block_digests), block_bytes)
+    return CheckedFile(path, facts).with_blocks(bytes(writer.block_digests), block_bytes, held)
 
 
 def live(count: int, deleted: Sequence[tuple[int, int]] = (), offset: int = 0) -> Live:

@@ -27,9 +27,9 @@ def opened(folder: Path, vectors: Vectors, deleted: Sequence[tuple[int, int]] = 
     """An index of one segment."""
     count, dimension = vectors.shape
     rounded = vectors.astype(np.float16)
-    _, index = quantised(lambda rows: rounded[rows].astype(np.float32), count, dimension)
+    made = quantised(lambda rows: rounded[rows].astype(np.float32), count, dimension)
     stored = checked(folder / "v", rounded.tobytes())
-    return VectorIndex([(SegmentVectors(stored, dimension, index), live(count, deleted))])
+    return VectorIndex([(SegmentVectors(stored, dimension, made), live(count, deleted))])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,11 @@ Usage: PYTHON serve.py ENGINE.py, where ENGINE.py is one of the files beside thi
     <- {"threads": 2, ...}                                     -> {"ready": {...}}
     <- {"prompt": [...], "max_new_tokens": 128, "stop": [2]}   -> {"tokens": [...], "first": 1, "passes": 40,
                                                                   "first_s": 0.9, "decode_s": 1.2}
+    <- {"prompts": [[...], ...], "at_once": 4, "forget": true, ...}  -> {"answers": [as above, ...], "seconds": 5.1}
     end of input: end
+
+Many prompts go to `engine.answer_all(prompts, at_once, max_new_tokens, stop)`, an iterator of (prompt's number, new
+tokens; none when it is begun), after `engine.forget()` if that is asked for.
 
 Knows nothing of Quotewright and imports the standard library only: it is started by interpreters that have neither.
 Whatever engines print goes to stderr; an error ends the process with its traceback there.
@@ -40,7 +44,28 @@ def serve(path: str) -> None:
     engine, settings = module.load(json.loads(sys.stdin.readline()))
     _say(replies, {"ready": settings})
     for line in sys.stdin:
-        _say(replies, _timed(engine, json.loads(line)))
+        request = json.loads(line)
+        _say(replies, _timed_all(engine, request) if "prompts" in request else _timed(engine, request))
+
+
+def _timed_all(engine: Any, request: dict[str, Any]) -> dict[str, Any]:
+    if request["forget"]:
+        engine.forget()
+    answers: list[dict[str, Any]] = [{"tokens": [], "first": 0, "passes": -1} for _ in request["prompts"]]
+    began = time.perf_counter()
+    for number, new in engine.answer_all(
+        request["prompts"], request["at_once"], request["max_new_tokens"], request["stop"]
+    ):
+        now, answer = time.perf_counter(), answers[number]
+        if not new:
+            answer["begun"] = now
+            continue
+        if not answer["tokens"]:
+            answer["first"], answer["first_s"], answer["at"] = len(new), now - answer["begun"], now
+        answer["tokens"] += new
+        answer["passes"] += 1
+        answer["decode_s"] = now - answer["at"]
+    return {"answers": answers, "seconds": time.perf_counter() - began}
 
 
 def _timed(engine: Any, request: dict[str, Any]) -> dict[str, Any]:

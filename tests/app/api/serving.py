@@ -49,7 +49,8 @@ def local_application(engine: Engine, *keys: str) -> FastAPI:
 def running(application: FastAPI) -> Iterator[str]:
     """Serve the application on a free port; yields its address."""
     listening = listening_socket("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(application, http="h11", log_level="warning", access_log=False))
+    config = uvicorn.Config(application, http="h11", loop="asyncio", log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
