@@ -53,7 +53,7 @@ lint: .venv/installed-dev
 	$(BIN)/python -m pip install -r requirements.txt
 	@touch $@
 
-.venv/installed-dev: tests/requirements.txt .venv/installed
+.venv/installed-dev: tests/requirements.txt requirements-ray.txt .venv/installed
 	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 

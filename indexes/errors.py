@@ -9,6 +9,7 @@ QuotewrightError
 ├── DocumentError       one file cannot be read; building an index lists it and goes on
 ├── NothingToIndexError none of the given files could be read
 ├── FinderError         somebody's own finder of passages failed, or gave what are no passages
+├── ClusterError        a Ray cluster cannot be had, or was lost with work undone
 ├── ConversationError   a kept conversation is not there, or the file that holds them cannot be used
 └── IndexStoreError     an index is missing, locked, of another encoder, or cannot be written
     ├── IndexFormatError    an index was written by another version
@@ -52,6 +53,10 @@ class NothingToIndexError(QuotewrightError):
 
 class FinderError(QuotewrightError):
     """Somebody's own finder of passages failed, or gave what are no passages."""
+
+
+class ClusterError(QuotewrightError):
+    """A Ray cluster cannot be had, or was lost with work undone."""
 
 
 class ConversationError(QuotewrightError):

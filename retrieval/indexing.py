@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexes.errors import DocumentError, IndexStoreError, NothingToIndexError
+from indexes.errors import IndexStoreError, NothingToIndexError
 from indexes.files import write_lock
 from indexes.generations import IndexSettings
 from indexes.maintenance import merge_due
 from indexes.passages import Document
 from indexes.segments import EncodedDocument
 from indexes.store import PassageIndex, change_index, open_index, write_index
-from indexes.token_vectors import Quantised, quantise
-from retrieval.chunking import chunk_document
-from retrieval.documents import find_files, read_document, storable
+from indexes.token_vectors import Quantised
+from retrieval.documents import find_files, storable
+from retrieval.workers import Read, ThisProcess, Workers, read_here
 
 if TYPE_CHECKING:
     from retrieval.encoders import Encoder, Vectors
 
 ENCODED_AT_ONCE = 64
-NO_TOKENS = np.zeros((0, 0), np.float32)
+NO_TOKENS = np.zeros((0, 0), np.int8)
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much is done, of how much
 
@@ -69,16 +69,19 @@ def read_files(
     progress: Progress,
     excluded: Container[str] = (),
     known: Mapping[str, Document] = MappingProxyType({}),
+    read: Read = read_here,
 ) -> list[Document]:
     """Read every file below the roots but the excluded ones; those that are `known`, by source, were read already."""
     files = {source: file for source, file in find_sources(roots, skipped).items() if str(file) not in excluded}
+    new = read([(file, source) for source, file in files.items() if source not in known])
     documents: list[Document] = []
     for done, (source, file) in enumerate(files.items()):
         progress("Reading files", done, len(files))
-        try:
-            documents.append(known[source] if source in known else read_document(file, source))
-        except DocumentError as error:
-            skipped[storable(str(file))] = str(error)
+        found = known[source] if source in known else next(new)
+        if isinstance(found, Document):
+            documents.append(found)
+        else:
+            skipped[storable(str(file))] = str(found)
     progress("Reading files", len(files), len(files))
     return documents
 
@@ -90,21 +93,24 @@ def build_index(
     encoder: Encoder,
     progress: Progress,
     rebuild: bool = False,
+    workers: Workers | None = None,
 ) -> Report:
     """Make the index one of exactly these documents; unless `rebuild`, those that did not change are not touched.
 
+    `workers` chunk and encode, with the same encoder; this process if there are none.
     Raises NothingToIndexError when there are none, IndexStoreError; the old index stays whatever happens.
     """
     if not documents:
         raise NothingToIndexError("none of the files could be read: nothing was indexed")
+    workers = workers or ThisProcess(encoder)
     with write_lock(folder):
         before = _previous(folder, settings)
         known = before.passages.sources() if before else []
         gone = set(known) - {document.source for document in documents}
         if before is None or rebuild:
-            made = write_index(folder, settings, _encoded(documents, settings, encoder, progress))
+            made = write_index(folder, settings, _encoded(documents, settings, workers, progress))
             return Report(made.documents, made.passages, made.documents, len(gone), made.layout)
-        return _change(before, settings, documents, gone, encoder, progress)
+        return _change(before, settings, documents, gone, workers, progress)
 
 
 def add_documents(
@@ -115,7 +121,7 @@ def add_documents(
     Raises SettingError for settings of other vectors than the index holds, IndexStoreError.
     """
     with write_lock(folder):
-        return _change(open_index(folder, search=False), settings, documents, (), encoder, progress)
+        return _change(open_index(folder, search=False), settings, documents, (), ThisProcess(encoder), progress)
 
 
 def _change(
@@ -123,7 +129,7 @@ def _change(
     settings: IndexSettings,
     documents: Sequence[Document],
     gone: Collection[str],
-    encoder: Encoder,
+    workers: Workers,
     progress: Progress,
 ) -> Report:
     changed = [document for document in documents if not before.holds(document)]
@@ -133,7 +139,7 @@ def _change(
     again = (replace(before.encoded(document.source), document=document) for document in same_text)
     made = before.generation
     if changed or gone or made.settings != settings:
-        added = itertools.chain(again, _encoded(new, settings, encoder, progress))
+        added = itertools.chain(again, _encoded(new, settings, workers, progress))
         change_index(before, settings, added, gone)
         made = merge_due(before.folder)
     return Report(made.documents, made.passages, len(new), len(gone), made.layout)
@@ -149,15 +155,15 @@ def _previous(folder: Path, settings: IndexSettings) -> PassageIndex | None:
 
 
 def _encoded(
-    documents: Sequence[Document], settings: IndexSettings, encoder: Encoder, progress: Progress
+    documents: Sequence[Document], settings: IndexSettings, workers: Workers, progress: Progress
 ) -> Iterator[EncodedDocument]:
     """Chunk and encode, as the documents are asked for: vectors of a large corpus do not fit into memory.
 
     Chunks of all documents are encoded together, so that small files cost no more.
     """
-    chunks = [chunk_document(document, settings.chunk_chars) for document in documents]
+    chunks = list(workers.chunk(documents, settings.chunk_chars))
     texts = [chunk.text for of_document in chunks for chunk in of_document]
-    vectors = _vectors(texts, settings.token_vectors, encoder, progress)
+    vectors = _vectors(texts, settings.token_vectors, workers, progress)
     for document, of_document in zip(documents, chunks, strict=True):
         pairs = list(itertools.islice(vectors, len(of_document)))
         dense = np.array([vector for vector, _ in pairs], np.float32).reshape(len(pairs), settings.dimension)
@@ -167,14 +173,11 @@ def _encoded(
 
 
 def _vectors(
-    texts: Sequence[str], token_vectors: bool, encoder: Encoder, progress: Progress
+    texts: Sequence[str], token_vectors: bool, workers: Workers, progress: Progress
 ) -> Iterator[tuple[Vectors, Quantised]]:
     """For each text its vector, and its token vectors or none."""
-    for begin in range(0, len(texts), ENCODED_AT_ONCE):
-        progress("Encoding passages", begin, len(texts))
-        batch = texts[begin : begin + ENCODED_AT_ONCE]
-        if token_vectors:
-            dense, per_token = encoder.encode_tokens(batch)
-        else:
-            dense, per_token = encoder.encode_passages(batch), [NO_TOKENS] * len(batch)
-        yield from zip(dense, map(quantise, per_token), strict=True)
+    batches = [texts[begin : begin + ENCODED_AT_ONCE] for begin in range(0, len(texts), ENCODED_AT_ONCE)]
+    progress("Encoding passages", 0, len(texts))
+    for done, (dense, per_token) in enumerate(workers.encode(batches, token_vectors), 1):
+        yield from zip(dense, per_token or [NO_TOKENS] * len(dense), strict=True)
+        progress("Encoding passages", min(done * ENCODED_AT_ONCE, len(texts)), len(texts))

@@ -72,11 +72,16 @@ class Loaded:
         return resolve_model(model_id, self.paths.models, self._say)
 
     @functools.cached_property
+    def encoder_folder(self) -> Path:
+        """The folder of the encoder's files."""
+        return self._resolve(self.profile.encoder)
+
+    @functools.cached_property
     def encoder(self) -> Encoder:
         """The encoder of questions and passages."""
         from retrieval.encoders import load_encoder
 
-        return load_encoder(self.profile.encoder, self._resolve(self.profile.encoder), self.device)
+        return load_encoder(self.profile.encoder, self.encoder_folder, self.device)
 
     @functools.cached_property
     def cross_encoder(self) -> CrossEncoderReranker:

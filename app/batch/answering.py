@@ -42,6 +42,14 @@ class Answerer:
     index: Path | Finder | None = None
     compare: bool = False
 
+    def prepare(self) -> None:
+        """Load the models, so that the first question does not wait for them."""
+        self.engine.load()
+
+    def rows(self, waiting: Iterator[tuple[int, Question | Row]]) -> Iterator[Row]:
+        """The row of each question, as it is answered; a row that is there already is one."""
+        return (self.row(number, item) if isinstance(item, Question) else item for number, item in waiting)
+
     def row(self, number: int, question: Question) -> Row:
         """The row of a question: its answer and scores, or its error."""
         row = base_row(number, question)

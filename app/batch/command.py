@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands.command_line import make_engine
-from app.commands.options import EngineFlags, JsonOption, takes_engine_flags
+from app.commands.options import ActorsOption, EngineFlags, JsonOption, RayAddressOption, takes_engine_flags
 from indexes.errors import SettingError
 
 if TYPE_CHECKING:
@@ -36,11 +37,18 @@ def batch(
         str | None, typer.Option(help="plain: answer every question by plain decoding, too, and compare.")
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed before.")] = False,
+    ray_address: RayAddressOption = None,
+    actors: ActorsOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Answer thousands of questions and score them. Kill it at any point: the same command goes on where it was."""
     if compare not in (None, "plain"):
         raise SettingError(f"compare is {compare!r}; the only choice is plain")
+    from app.cluster.session import RAY, ray_choice
+
+    on_ray = ray_choice(flags["engine"], ray_address, actors)
+    if flags["engine"] == RAY:  # that is where answers are written; what writes them is recorded as ever
+        flags["engine"] = "openai" if flags["base_url"] else None
     engine = make_engine(**flags)
     from app.batch.answering import Answerer, is_remote
     from app.batch.datasets import load
@@ -55,9 +63,14 @@ def batch(
             "nothing is drafted with these settings, so there is nothing to compare; leave --compare out"
         )
     data = load(dataset, split, limit)
-    run = Run(data, Answerer(engine, _index(engine, data), compare is not None), out, say)
+    answerer = Answerer(engine, _index(engine, data), compare is not None)
     try:
-        with run_progress(len(data.rows)) as progress:
+        with contextlib.ExitStack() as held, run_progress(len(data.rows)) as progress:
+            if on_ray:
+                from app.cluster.answering import RayAnswerer
+
+                answerer = RayAnswerer(engine, answerer.index, answerer.compare, on_ray, held, say)
+            run = Run(data, answerer, out, say)
             summary = run.go(limit, retry_failed, progress)
     except KeyboardInterrupt:
         say(f"Stopped after {run.summary.questions} of {len(data.rows)} questions; the same command goes on from there")

@@ -63,7 +63,7 @@ class Run:
             if done:
                 self._say(f"Resuming: {len(done)} of {len(self._data.rows)} questions are answered already")
             if len(done) < len(self._data.rows):
-                self._answerer.engine.load()  # before the clock of the progress starts
+                self._answerer.prepare()  # before the clock of the progress starts
             progress(self.summary)
             self._answer(done, progress)
             summary = {"run": settings, **self.summary.to_json()}
@@ -92,11 +92,7 @@ class Run:
     def _answer(self, done: dict[int, str | None], progress: Progress) -> None:
         failures = 0
         with RowWriter(self._folder / ROWS) as rows:
-            for number, question in self._questions():
-                if number in done:
-                    self._check_same(number, question, done[number])
-                    continue
-                row = self._answerer.row(number, question) if isinstance(question, Question) else question
+            for row in self._answerer.rows(self._waiting(done)):
                 rows.append(row)
                 self._count(row)
                 progress(self.summary)
@@ -106,6 +102,14 @@ class Run:
                         f"{failures} questions in a row failed, the last with: {row['error']['message']}. "
                         "Put that right, and go on with the same command and --retry-failed"
                     )
+
+    def _waiting(self, done: dict[int, str | None]) -> Iterator[tuple[int, Question | Row]]:
+        """What is not done. Raises SettingError for a question that is another one than when it was answered."""
+        for number, question in self._questions():
+            if number in done:
+                self._check_same(number, question, done[number])
+            else:
+                yield number, question
 
     def _questions(self) -> Iterator[tuple[int, Question | Row]]:
         """Every row's question; for one that cannot be read, the row that records it."""

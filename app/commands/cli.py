@@ -42,7 +42,8 @@ cli.add_typer(users_cli, name="users")
 cli.add_typer(documents_cli, name="documents")
 cli.add_typer(index_cli, name="index")
 cli.command(
-    epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   batch -d q.jsonl -o run"
+    epilog="Examples: python app.py batch -d python-docs -o runs/python --compare plain   |   "
+    "batch -d q.jsonl -o run   |   batch -d q.jsonl -o run --engine ray --actors 4"
 )(batch)
 cli.command("serve", epilog=api_command.EPILOG)(api_command.serve)
 cli.command("serve-vllm", epilog=VLLM_EPILOG, context_settings=WITH_EXTRA)(serve_vllm)

@@ -20,7 +20,7 @@ USER_ERROR, INTERRUPTED = 2, 130
 
 def make_engine(**flags: Any) -> Engine:
     """An engine with these settings, None left to the environment and the profile; says things on stderr."""
-    _quiet()
+    quiet_libraries()
     from app.answering.engine import Engine
     from app.commands.terminal import say
     from app.setup.settings import load_settings
@@ -28,7 +28,7 @@ def make_engine(**flags: Any) -> Engine:
     return Engine(load_settings(**flags), say)
 
 
-def _quiet() -> None:
+def quiet_libraries() -> None:
     """Keep libraries' own bars and notices away from people; set before they are imported."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

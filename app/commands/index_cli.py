@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from app.commands.command_line import make_engine
-from app.commands.options import DeviceOption, EncoderOption, JsonOption, ProfileOption, RerankerOption
+from app.commands.options import (
+    SPREAD,
+    ActorsOption,
+    DeviceOption,
+    EncoderOption,
+    JsonOption,
+    ProfileOption,
+    RayAddressOption,
+    RerankerOption,
+)
 from indexes.errors import SettingError
+
+if TYPE_CHECKING:
+    from app.answering.engine import Engine
+    from app.cluster.session import RayChoice
+    from retrieval.workers import Workers
 
 BUILD = "build"
 EXAMPLES = (
@@ -53,22 +68,43 @@ def build(
     encoder: EncoderOption = None,
     reranker: RerankerOption = None,
     device: DeviceOption = None,
+    engine_name: Annotated[
+        str, typer.Option("--engine", help="local (default) or ray: read and encode on Ray.", rich_help_panel=SPREAD)
+    ] = "local",
+    ray_address: RayAddressOption = None,
+    actors: ActorsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Index files under a name; meant when no command is given. Run it again after they change."""
     if not name:
         raise SettingError("an index needs a name: --name NAME")
+    from app.cluster.session import RAY, ray_choice
+
+    if engine_name not in ("local", RAY):
+        raise SettingError(f"engine is {engine_name!r}; an index is made by local or {RAY}")
+    on_ray = ray_choice(engine_name, ray_address, actors)
     engine = make_engine(profile=profile, encoder=encoder, reranker=reranker, device=device)
     from app.commands.terminal import print_report, progress_bars
     from app.documents.indexing import build_python_docs, index_files
     from retrieval.python_docs import PYTHON_DOCS
 
-    with progress_bars() as progress:
+    with contextlib.ExitStack() as held, progress_bars() as progress:
+        workers = _workers(engine, on_ray, held) if on_ray else None
         if name == PYTHON_DOCS and not path:
-            report = build_python_docs(engine, progress, rebuild)
+            report = build_python_docs(engine, progress, rebuild, workers)
         else:
-            report = index_files(engine, engine.paths.indexes / name, path or [], progress, rebuild)
+            report = index_files(engine, engine.paths.indexes / name, path or [], progress, rebuild, workers=workers)
     print_report(name, report, as_json)
+
+
+def _workers(engine: Engine, choice: RayChoice, held: contextlib.ExitStack) -> Workers:
+    """Ray's, which ends with `held`."""
+    from app.cluster.indexing import RayWorkers
+    from app.cluster.session import ray_session
+    from app.commands.terminal import say
+
+    held.enter_context(ray_session(choice.address, say))
+    return RayWorkers(engine, choice, say)
 
 
 @index_cli.command(epilog="Examples: python app.py index info notes   |   index info notes --json")

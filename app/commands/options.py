@@ -67,7 +67,10 @@ MaxNewTokensOption = Annotated[int | None, typer.Option(help="Longest answer, in
 
 REMOTE = "Another server as the generator"
 EngineOption = Annotated[
-    str | None, typer.Option(help="local (default), or openai: a server of that protocol.", rich_help_panel=REMOTE)
+    str | None,
+    typer.Option(
+        help="local (default), or openai: a server of that protocol; for batch also ray.", rich_help_panel=REMOTE
+    ),
 ]
 BaseUrlOption = Annotated[
     str | None, typer.Option(help="Its address, such as http://127.0.0.1:8000/v1.", rich_help_panel=REMOTE)
@@ -85,6 +88,23 @@ AuthOption = Annotated[
     bool | None,
     typer.Option("--auth/--no-auth", help="Let only those use the page who were added with `users add`."),
 ]
+
+SPREAD = "Several processes or machines: Ray"
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --engine ray: a running cluster's HOST:PORT, or auto; if not given, Ray is started here for this "
+        "command.",
+        rich_help_panel=SPREAD,
+    ),
+]
+ActorsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="With --engine ray: how many, each with its own model (default: as many as fit).",
+        rich_help_panel=SPREAD,
+    ),
+]  # fmt: skip
 
 ENGINE_OPTIONS: dict[str, Any] = {
     "index": IndexOption,

@@ -14,6 +14,7 @@ from indexes.passages import Document
 from indexes.store import check_name, known_excluded, known_roots
 from retrieval.indexing import Progress, Report, build_index, read_files
 from retrieval.python_docs import PYTHON_DOCS, python_docs
+from retrieval.workers import Workers, read_here
 
 if TYPE_CHECKING:
     from app.answering.engine import Engine
@@ -23,7 +24,9 @@ def no_progress(what: str, done: int, total: int) -> None:
     """The default for `progress`."""
 
 
-def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild: bool = False) -> Report | None:
+def build_python_docs(
+    engine: Engine, progress: Progress = no_progress, rebuild: bool = False, workers: Workers | None = None
+) -> Report | None:
     """Index the built-in corpus; None if it is there already."""
     folder = engine.paths.indexes / PYTHON_DOCS
     if not rebuild:
@@ -33,7 +36,7 @@ def build_python_docs(engine: Engine, progress: Progress = no_progress, rebuild:
         except IndexStoreError:
             pass  # missing, damaged, old, or made with another encoder: it can always be made anew
     with write_lock(folder):
-        return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild)
+        return build_index(folder, engine.index_settings(), python_docs(), engine.encoder, progress, rebuild, workers)
 
 
 def index_files(
@@ -43,12 +46,13 @@ def index_files(
     progress: Progress = no_progress,
     rebuild: bool = False,
     known: Mapping[str, Document] = MappingProxyType({}),
+    workers: Workers | None = None,
 ) -> Report:
     """Bring the index in `folder` up to date with its files and folders, and with those given now.
 
     Paths add up over calls; files that are gone are dropped from the index. One that was deleted from the index
     stays out until it is given by its own name. `rebuild` encodes everything again. `known` are documents, by source,
-    that were read already.
+    that were read already; `workers` read, chunk and encode, this process if there are none.
     Raises NothingToIndexError when no file can be read, listing why; SettingError when there is no path at all.
     """
     check_name(folder.name)
@@ -66,11 +70,11 @@ def index_files(
         excluded = {file: None for file in known_excluded(folder) if Path(file) not in named}
         skipped: dict[str, str] = {}
         present = [root for root in roots if root.exists()]
-        documents = read_files(present, skipped, progress, excluded, known)
+        documents = read_files(present, skipped, progress, excluded, known, workers.read if workers else read_here)
         if not documents:
             raise NothingToIndexError(_reasons(skipped, excluded))
         settings = replace(engine.index_settings(list(map(str, roots))), excluded=tuple(excluded))
-        report = build_index(folder, settings, documents, engine.encoder, progress, rebuild)
+        report = build_index(folder, settings, documents, engine.encoder, progress, rebuild, workers)
     report.skipped, report.excluded = skipped, sum(Path(file).exists() for file in excluded)
     return report
 
