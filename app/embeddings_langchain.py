@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.answering.shared_engines import shared_engine
 from app.answering.sources import index_folder
 from app.messages_langchain import storable
-from indexes.store import PassageIndex
+
+if TYPE_CHECKING:
+    from indexes.store import PassageIndex
 
 
 class QuotewrightEmbeddings(BaseModel, Embeddings):

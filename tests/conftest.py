@@ -37,13 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Modules stay whole, for their fixtures are dear; so does the package that shares one application and browser."""
+    """Modules stay whole, for their fixtures are dear; so do the packages that share an application, or a cluster."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByModule(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.split("::")[0]
-            return "tests/app/page" if module.startswith("tests/app/page/") else module
+            shared = (
+                package for package in ("tests/app/page", "tests/app/cluster") if module.startswith(f"{package}/")
+            )
+            return next(shared, module)
 
     return ByModule(config, log)
 
