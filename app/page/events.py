@@ -49,7 +49,7 @@ def connect(engine: Engine, parts: Parts, blocks: gr.Blocks) -> None:
                 **chats.new(source, person, request),
                 **documents.show(source, person, request),
                 **panel.show(person, request),
-                parts.question: gr.update(value="", interactive=True, placeholder=PLACEHOLDER),
+                parts.question: gr.update(interactive=True, placeholder=PLACEHOLDER),
             }
         except QuotewrightError as error:
             return {parts.notice: error_html(str(error))}

@@ -134,6 +134,14 @@ window.quotewright = (() => {
     else if (phone()) ["left", "right"].forEach((side) => flip(side, false));
   });
 
+  // An empty question is not sent: no answer of the server may then meet what is typed next.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || !event.target.matches("#qw-ask textarea")) return;
+    if (event.target.value.trim()) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
   document.addEventListener("click", (event) => {
     if (phone() && event.target.closest("#qw-new")) flip("left", false);
   });

@@ -256,9 +256,10 @@ def test_random_prompts_of_every_length_agree_with_reading_them_token_by_token()
 def test_a_forked_process_goes_on_alone_with_the_same_bits() -> None:
     target = kernel_target(model_of("llama"), "bfloat16", 3)
     expected = target.prefill(PROMPT).clone()
+    assert target._others is not None
     child = os.fork()
     if child == 0:
+        waiting = target._others._work_queue.qsize()  # what the parent's threads had not yet taken
         right = torch.equal(target.prefill(PROMPT), expected)
-        waiting = target._others._work_queue.qsize() if target._others else 0
-        os._exit(0 if right and waiting == 0 else 1)
+        os._exit(0 if right and target._others._work_queue.qsize() == waiting else 1)
     assert os.waitpid(child, 0)[1] == 0

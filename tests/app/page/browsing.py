@@ -68,6 +68,7 @@ def arrive(page: Page, address: str) -> Page:
 def settled(page: Page) -> Page:
     """The page, when it can be used."""
     expect(page.locator("#qw-question textarea")).to_be_visible(timeout=SLOW_MS)
+    expect(page.locator("#qw-question textarea")).to_be_editable(timeout=SLOW_MS)
     expect(page.locator("#qw-chats")).not_to_contain_text("Loading", timeout=SLOW_MS)  # the server knows who is there
     return page
 

@@ -100,11 +100,14 @@ def test_an_answer_is_copied_as_text_and_with_its_sources(page: Page) -> None:
 
 def test_enter_sends_shift_enter_is_a_new_line_and_empty_questions_are_not_sent(page: Page) -> None:
     box = page.locator("#qw-question textarea")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
     box.press("Enter")
     box.type("What is")
     box.press("Shift+Enter")
     box.type("a lambda?")
     expect(box).to_have_value("What is\na lambda?")
+    assert not sent
     box.press("Enter")
     wait_for_answers(page, 1)
     expect(box).to_have_value("")
