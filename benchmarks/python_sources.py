@@ -20,7 +20,7 @@ PARTS = 10
 VENDORED = frozenset({"vendor", "_vendor", "vendored", "_vendored", "vendored_packages", "third_party", "extern"})
 LINE = 30  # characters of a line that is told apart from chance
 COPY = 0.5  # share of such lines that makes a file a copy
-FILE = 2**18  # bytes; a longer file is generated, or a table
+LONGEST_FILE = 2**18  # bytes; a longer file is generated, or a table
 
 
 def part_of(package: str) -> int:
@@ -67,7 +67,7 @@ def read_sources(limit_bytes: int, replayed: int, progress: Progress, site: Path
 
 def _files(site: Path) -> Iterator[Path]:
     for path in site.rglob("*.py"):
-        if not VENDORED.intersection(path.relative_to(site).parts) and 200 <= path.stat().st_size <= FILE:
+        if not VENDORED.intersection(path.relative_to(site).parts) and 200 <= path.stat().st_size <= LONGEST_FILE:
             yield path
 
 

@@ -16,7 +16,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
+from indexes.neighbours import TrueNeighbours, Vectors, recall
 
 _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 
@@ -24,7 +24,7 @@ PQ_TRAINING = 9984
 PER_CLUSTER, PER_CLUSTER_USED = 39, 64  # training vectors: at least, and at most
 MAX_NLIST = 4096
 NPROBE = 16
-RESCORED = (4, 10, 20)  # times top_k are the candidates of a search
+TIMES_TOP_K = (4, 10, 20)  # candidates of a search that are scored again
 ADDED_AT_ONCE = 1 << 16
 TRIED, TRIED_TOP_K, RECALL = 100, 100, 0.97  # questions, neighbours of each, and how many are to be found
 MOST_SCANNED = 1 << 18  # codes that a search compares: about ten milliseconds
@@ -56,7 +56,7 @@ class TrainedIndex:
 
     layout: Layout = field(default_factory=Layout)
     index: bytes = b""
-    rescored: int = RESCORED[0]
+    rescored: int = TIMES_TOP_K[0]
 
 
 FLAT = TrainedIndex()
@@ -74,45 +74,28 @@ def quantised(read: Callable[[Any], Vectors], count: int, dimension: int, seed: 
     index: Any = faiss.IndexIVFPQ(quantizer, dimension, layout.nlist, layout.m, 8, faiss.METRIC_INNER_PRODUCT)
     order = np.random.default_rng(seed).permutation(count)
     index.train(read(order[: max(PQ_TRAINING, PER_CLUSTER_USED * layout.nlist)]))
-    trial = _Trial(read(order[-TRIED:]))
+    asked = read(order[-TRIED:])  # some of its own vectors as questions
+    true = TrueNeighbours(asked, TRIED_TOP_K)
     for begin in range(0, count, ADDED_AT_ONCE):
         vectors = read(slice(begin, min(count, begin + ADDED_AT_ONCE)))
         index.add(vectors)
-        trial.add(begin, vectors)
-    index.nprobe, rescored = trial.enough(index)
+        true.add(begin, vectors)
+    index.nprobe, rescored = _enough(index, asked, true.rows)
     return TrainedIndex(layout, faiss.serialize_index(index).tobytes(), rescored)
 
 
-class _Trial:
-    """Some of an index's own vectors (T, D) as questions, and their true neighbours as the vectors come by."""
+def _enough(index: Any, asked: Vectors, true: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """The fewest probes, by doubling, and the least of TIMES_TOP_K that find RECALL of the neighbours.
 
-    def __init__(self, asked: Vectors) -> None:
-        self._asked = asked
-        self._rows = np.zeros((len(asked), 0), np.int64)
-        self._scores = np.zeros((len(asked), 0), np.float32)
-
-    def add(self, begin: int, vectors: Vectors) -> None:
-        """The next vectors (R, D), the first of which is in row `begin`."""
-        scores = self._asked @ vectors.T
-        rows = np.broadcast_to(np.arange(begin, begin + len(vectors)), scores.shape)
-        self._scores, self._rows = np.hstack([self._scores, scores]), np.hstack([self._rows, rows])
-        best = np.argpartition(-self._scores, min(TRIED_TOP_K, self._scores.shape[1]) - 1, axis=1)[:, :TRIED_TOP_K]
-        self._scores = np.take_along_axis(self._scores, best, 1)
-        self._rows = np.take_along_axis(self._rows, best, 1)
-
-    def enough(self, index: Any) -> tuple[int, int]:
-        """The fewest probes, by doubling, and the least of RESCORED that find RECALL of the neighbours.
-
-        Where none do: the most of both, as far as MOST_SCANNED lets it.
-        """
-        nprobe = NPROBE
-        while True:
-            chosen = _FAISS.SearchParametersIVF(nprobe=nprobe)
-            _, found = index.search(self._asked, TRIED_TOP_K * RESCORED[-1], params=chosen)
-            for rescored in RESCORED:
-                pairs = zip(self._rows, found[:, : TRIED_TOP_K * rescored], strict=True)
-                if np.mean([np.isin(rows, near).mean() for rows, near in pairs]) >= RECALL:
-                    return nprobe, rescored
-            if 2 * nprobe > index.nlist or 2 * nprobe * index.ntotal > MOST_SCANNED * index.nlist:
-                return nprobe, RESCORED[-1]
-            nprobe *= 2
+    Where none do: the most of both, as far as MOST_SCANNED lets it.
+    """
+    nprobe = NPROBE
+    while True:
+        chosen = _FAISS.SearchParametersIVF(nprobe=nprobe)
+        _, found = index.search(asked, TRIED_TOP_K * TIMES_TOP_K[-1], params=chosen)
+        for rescored in TIMES_TOP_K:
+            if recall(found[:, : TRIED_TOP_K * rescored], true) >= RECALL:
+                return nprobe, rescored
+        if 2 * nprobe > index.nlist or 2 * nprobe * index.ntotal > MOST_SCANNED * index.nlist:
+            return nprobe, TIMES_TOP_K[-1]
+        nprobe *= 2

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from app.api.reach import check_reach
+from app.commands.options import HostOption, PortOption
 from indexes.errors import SettingError
 
 EPILOG = (
@@ -22,10 +23,8 @@ WITH_EXTRA = {"allow_extra_args": True}
 def serve_vllm(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="A hub id or a folder.")],
-    host: Annotated[
-        str, typer.Option(help="Address to serve on; other machines cannot reach 127.0.0.1.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 8000,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
     draft_tokens: Annotated[
         int, typer.Option(min=0, max=256, help="Longest chain that is drafted; 0: vLLM without our drafter.")
     ] = 24,

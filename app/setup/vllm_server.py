@@ -49,11 +49,16 @@ class VllmServer:
         """The given variables, with ours where nothing else is said: our code to import, and nothing calls home."""
         path = os.pathsep.join([str(REPOSITORY), *([given["PYTHONPATH"]] if given.get("PYTHONPATH") else [])])
         added = {"VLLM_NO_USAGE_STATS": "1", "NUMBA_CACHE_DIR": str(cache / "vllm-kernels")}
-        library = self.python.absolute().parents[1] / "lib" / "libiomp5.so"
-        if library.is_file():  # the CPU build's; without it drafting costs it more than it brings
-            added |= {"LD_PRELOAD": str(library), "KMP_BLOCKTIME": "5", "KMP_TPAUSE": "0"}
+        added |= openmp(self.python)
         kept = {name: value for name, value in given.items() if not name.startswith("QUOTEWRIGHT_")}
         return added | kept | {"PYTHONPATH": path} | ({"VLLM_API_KEY": self.key} if self.key else {})
+
+
+def openmp(python: Path) -> dict[str, str]:
+    """Variables that make vLLM's CPU build use Intel's OpenMP, which comes with it on x86: as it sets them for workers
+    that it starts itself. Without it drafting costs it more than it brings. Nothing where the library is missing."""
+    library = python.absolute().parents[1] / "lib" / "libiomp5.so"
+    return {"LD_PRELOAD": str(library), "KMP_BLOCKTIME": "5", "KMP_TPAUSE": "0"} if library.is_file() else {}
 
 
 def speculative_config(draft_tokens: int) -> dict[str, object]:

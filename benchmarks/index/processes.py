@@ -42,19 +42,3 @@ def _run(its: Connection, stage: Callable[..., Any], arguments: tuple[Any, ...])
         its.send(("done", stage(lambda *said: its.send(("progress", said)), *arguments)))
     except Exception as error:  # whatever it was, the parent says so
         its.send(("failed", f"{type(error).__name__}: {error}"))
-
-
-def peak_bytes() -> int:
-    """The most memory that this process ever had. Raises OSError where the system has no /proc."""
-    return _status("VmHWM:")
-
-
-def _status(key: str) -> int:
-    with open("/proc/self/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
-
-
-def read_bytes() -> int:
-    """How much this process has asked the system to read. Raises OSError where the system has no /proc."""
-    with open("/proc/self/io", encoding="ascii") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("rchar:"))

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.python_sources import LONGEST_FILE
 from indexes.errors import SettingError
 from retrieval.encoders import Encoder
 from retrieval.indexing import Progress
 
 SHORTEST, LONGEST = 80, 600  # characters
-FILE_BYTES = 2**18  # a longer file is generated, or a table
 ENCODED_AT_ONCE = 2048  # the encoder puts texts of like length together
 
 
@@ -51,7 +51,7 @@ def read_paragraphs(count: int, progress: Progress, site: Path | None = None) ->
     )
     found: dict[str, None] = {}
     for path in files:
-        if path.stat().st_size > FILE_BYTES:
+        if path.stat().st_size > LONGEST_FILE:
             continue
         for docstring in _docstrings(path):
             parts = (" ".join(part.split()) for part in docstring.split("\n\n"))

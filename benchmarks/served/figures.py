@@ -41,7 +41,7 @@ def _line(method: str, level: int, own: Sequence[Pass], passes: Sequence[Pass]) 
     if not own:
         return line
     answers = [answer for one in own for answer in one.answers]
-    decoded, steps = sum(len(answer["tokens"]) - answer["first"] for answer in answers), 0
+    decoded = sum(len(answer["tokens"]) - answer["first"] for answer in answers)
     steps = sum(answer["passes"] for answer in answers)
     same, compared = identical(own, passes)
     return line | {

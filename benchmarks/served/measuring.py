@@ -140,11 +140,11 @@ def _good(workers: Mapping[str, Worker], found: Measured, turn: int = 0) -> Iter
 
 
 def _warm_up(plan: Plan, method: str, worker: Worker, level: int, found: Measured) -> None:
-    """A prompt backwards, as long as the real ones: nothing of the answers to learn from it. Then all is forgotten."""
-    backwards = [prompt[::-1] for prompt in plan.prompts[: min(level, 2)]]
+    """Forget all; then prompts backwards, as many and as long as the real ones: nothing of the answers to learn."""
+    backwards = [prompt[::-1] for prompt in plan.prompts[:level]]
     try:
-        worker.ask_all(backwards, level, WARM_UP_TOKENS, plan.stop, plan.answer_s * 2)
         worker.ask_all(backwards[:1], level, 1, plan.stop, plan.answer_s, forget=True)
+        worker.ask_all(backwards, level, WARM_UP_TOKENS, plan.stop, plan.answer_s * (1 + len(backwards)))
     except WorkerError as error:
         found.failed[method] = str(error)
 

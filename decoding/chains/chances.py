@@ -23,7 +23,7 @@ PRIOR = (
 )  # fmt: skip
 PRIOR_TRIALS = 10.0
 MOST_TRIALS = 400.0  # then the counts are halved, so that they follow the texts
-SHIFT_RATE = 0.25
+SHIFT_RATE = 0.1
 LARGEST_SHIFT = 3.0
 CERTAIN = 0.999
 

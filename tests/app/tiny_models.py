@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -73,4 +75,17 @@ def write_llama(folder: Path, chat_template: str | None = CHAT) -> Path:
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=4096, bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def write_batch(folder: Path, questions: int, bad: Mapping[int, str] | None = None) -> Path:
+    """A folder with both, and a q.jsonl of questions with a passage each; `bad` are lines to stand in their places."""
+    write_llama(folder / "model")
+    write_bge_m3(folder / "encoder")
+    with (folder / "q.jsonl").open("w") as file:
+        for number in range(questions):
+            name = chr(97 + number % 26) * (1 + number // 26)
+            passage = f"the {name} is a function, number {number}."
+            row = json.dumps({"question": f"what is {name}?", "passages": [passage], "answer": name})
+            file.write((bad or {}).get(number, row) + "\n")
     return folder

@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import cli
-from benchmarks.index.exact import nearest, recall
+from benchmarks.index.exact import nearest
 from benchmarks.index.processes import apart
 from benchmarks.index.real import read_paragraphs
 from benchmarks.index.synthetic import Synthetic
 from indexes.errors import QuotewrightError, SettingError
+from indexes.neighbours import recall
 from retrieval.indexing import Progress
 
 

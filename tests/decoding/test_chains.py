@@ -286,6 +286,37 @@ def test_steps_that_read_prompts_teach_nothing_of_what_drafts_cost() -> None:
     assert costs.known
 
 
+def test_a_step_that_reads_a_prompt_too_is_long_anyway_and_drafts_more() -> None:
+    def drafted_beside(prompts: int) -> int:
+        clock, costs = Clock(), StepCosts()
+        for number in range(40):
+            costs.observe(1, number % 9, 60, 0.03 + 0.03 * (number % 9))
+        of = BatchDrafter(8, WIDTH, costs, clock)
+        text = [*PASSAGE, 1]
+        for token in PASSAGE[:3]:
+            text.append(token)
+            clock.now += 1.0 if prompts else 0.03
+            lengths, rows = rows_of([text, [9] * 50])
+            chains = of.propose([[token], []][: 1 + prompts], lengths, rows)
+        return len(chains[0])
+
+    assert drafted_beside(0) == 0 < drafted_beside(1)
+
+
+def test_no_drafts_are_looked_for_for_a_while_only_after_many_steps_in_which_none_paid() -> None:
+    clock = Clock()
+    of = BatchDrafter(8, WIDTH, cheap_steps(), clock)
+    of._draft_s = 0.003  # a tenth of a step
+    text, paused = list(range(100, 140)), []
+    for token in range(140, 170):
+        text.append(token)
+        clock.now += 0.03
+        step(of, [text])
+        paused.append(of._pause > 0)
+    assert not any(paused[:7])
+    assert any(paused[7:10])
+
+
 def test_step_costs_are_learned_and_a_hiccup_is_no_lesson() -> None:
     costs = StepCosts()
     for number in range(300):
@@ -295,6 +326,40 @@ def test_step_costs_are_learned_and_a_hiccup_is_no_lesson() -> None:
     costs.observe(4, 8, 4000, 60.0)
     costs.observe(4, 8, 4000, -1.0)
     assert costs.up_to(4, 8, 4000)[8] == pytest.approx(0.076, rel=0.1)
+
+
+def test_a_first_step_that_compiled_for_seconds_is_forgotten_with_the_next() -> None:
+    costs = StepCosts()
+    for seconds in (0.02, 2.0, 0.02, 0.02):
+        costs.observe(1, 0, 100, seconds)
+    assert costs.up_to(1, 0, 100)[0] == pytest.approx(0.02, rel=0.5)
+    slow_first = StepCosts()
+    for seconds in (2.0, 0.02):
+        slow_first.observe(1, 0, 100, seconds)
+    assert slow_first.up_to(1, 0, 100)[0] == pytest.approx(0.02, rel=0.05)
+
+
+def test_an_engine_that_is_slower_for_good_is_believed_after_two_steps() -> None:
+    costs = StepCosts()
+    for _ in range(50):
+        costs.observe(1, 0, 100, 0.02)
+    for _ in range(60):
+        costs.observe(1, 0, 100, 0.2)
+    assert costs.up_to(1, 0, 100)[0] > 0.05
+
+
+@pytest.mark.parametrize("bend", [4, 8, 16, 32])
+def test_costs_that_bend_are_learned_on_both_sides(bend: int) -> None:
+    def seconds(requests: int, drafted: int) -> float:
+        return 0.02 + 0.001 * (drafted > 0) + 0.002 * max(0, requests + drafted - bend)
+
+    costs = StepCosts()
+    for number in range(200):
+        drafted = number % 25
+        costs.observe(1, drafted, 100, seconds(1, drafted))
+    learned = costs.up_to(1, 24, 100)
+    assert learned == pytest.approx([seconds(1, drafted) for drafted in range(25)], rel=0.1)
+    assert list(learned[1:]) == sorted(learned[1:])
 
 
 @given(st.lists(st.tuples(st.integers(1, 16), st.integers(0, 60), st.floats(0.001, 9)), min_size=1, max_size=40))

@@ -32,7 +32,7 @@ from app.documents.indexing import index_files
 from app.setup.settings import Paths, Settings
 from indexes.errors import QuotewrightError
 from tests.app.batch.test_forms import HAGRID
-from tests.app.tiny_models import write_bge_m3, write_llama
+from tests.app.tiny_models import write_batch
 
 APP = str(Path(__file__).parents[3] / "app.py")
 QUESTIONS = 40
@@ -43,15 +43,7 @@ TIMES = ("retrieval_s", "time_to_first_token_s", "decode_s", "total_s", "tokens_
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model, a tiny encoder and forty questions, one of them a bad row."""
-    folder = tmp_path_factory.mktemp("batch")
-    write_llama(folder / "model")
-    write_bge_m3(folder / "encoder")
-    with (folder / "q.jsonl").open("w") as file:
-        for number in range(QUESTIONS):
-            name = chr(97 + number % 26) * (1 + number // 26)
-            row = {"question": f"what is {name}?", "passages": [f"the {name} is a function, number {number}."]}
-            file.write("torn\n" if number == BAD else json.dumps(row | {"answer": name}) + "\n")
-    return folder
+    return write_batch(tmp_path_factory.mktemp("batch"), QUESTIONS, {BAD: "torn"})
 
 
 def arguments_with(*more: str) -> list[str]:

@@ -24,7 +24,7 @@ from app.commands.cli import cli
 from indexes.errors import QuotewrightError
 from tests.app.cluster.conftest import Nodes
 from tests.app.cluster.processes import alive, command_line, descendants, environment, listening
-from tests.app.tiny_models import write_bge_m3, write_llama
+from tests.app.tiny_models import write_batch
 
 APP = str(Path(__file__).parents[3] / "app.py")
 QUESTIONS = 60
@@ -41,14 +41,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model, a tiny encoder, questions and notes."""
-    folder = tmp_path_factory.mktemp("spread")
-    write_llama(folder / "model")
-    write_bge_m3(folder / "encoder")
-    with (folder / "q.jsonl").open("w") as file:
-        for number in range(QUESTIONS):
-            name = chr(97 + number % 26) * (1 + number // 26)
-            row = {"question": f"what is {name}?", "passages": [f"the {name} is a function, number {number}."]}
-            file.write(json.dumps(row) + "\n")
+    folder = write_batch(tmp_path_factory.mktemp("spread"), QUESTIONS)
     (folder / "notes").mkdir()
     for number in range(30):
         (folder / "notes" / f"{number}.txt").write_text(f"note {number}: the lambda is a function of {number}.")
