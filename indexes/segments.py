@@ -28,10 +28,11 @@ from indexes.checked import (
 from indexes.errors import DamagedIndexError, SettingError
 from indexes.files import sync
 from indexes.live import Live, Range, ranges
+from indexes.neighbours import Vectors
 from indexes.passage_files import RECORDS, TEXTS, PassageFiles, PassageFilesWriter
 from indexes.passages import Chunk, Document
 from indexes.postings import PostingsFile, PostingsWriter
-from indexes.quantisation import FLAT, TrainedIndex, Vectors, quantised
+from indexes.quantisation import FLAT, TrainedIndex, quantised
 from indexes.token_vectors import Quantised, TokenFile
 from indexes.vectors import SegmentVectors
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from indexes.checked import CheckedFile
 from indexes.live import Live
-from indexes.quantisation import FLAT, TrainedIndex, Vectors
+from indexes.neighbours import Vectors
+from indexes.quantisation import FLAT, TrainedIndex
 
 _FAISS: Any = faiss  # its own types leave out what it makes of arrays and names
 

@@ -6,7 +6,8 @@ import faiss
 import numpy as np
 import pytest
 
-from indexes.quantisation import RECALL, Layout, TrainedIndex, Vectors, choose_layout, quantised
+from indexes.neighbours import Vectors
+from indexes.quantisation import RECALL, Layout, TrainedIndex, choose_layout, quantised
 
 COUNT, DIMENSION = 12_000, 32
 

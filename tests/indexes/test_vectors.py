@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.quantisation import Vectors, quantised
+from indexes.neighbours import Vectors
+from indexes.quantisation import quantised
 from indexes.vectors import SegmentVectors, VectorIndex
 from tests.indexes.small import checked, live
 
