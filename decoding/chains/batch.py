@@ -33,6 +33,7 @@ Clock = Callable[[], float]
 
 SPACE = 512  # tokens of output that a text has space for at first
 START_GAIN = 1.03  # what drafting must promise over not drafting, as in decoding/budget.py
+MARGIN = 0.4  # dearer than thought drafts are taken to be, for those that look best were judged too well most often
 WASTE = 0.005  # share of the time that looking for drafts may cost where none pay
 PATIENCE = 8  # steps in a row in which no draft paid, before there is a pause
 LONGEST_PAUSE = 64  # steps
@@ -79,7 +80,7 @@ class BatchDrafter:
         self._requests: list[_Request] = []
         self._ended: float | None = None
         self._pause = self._fruitless = 0
-        self._draft_s = self._reading_s = 0.0
+        self._draft_s = 0.0
 
     def __len__(self) -> int:
         """Requests that have state."""
@@ -96,20 +97,16 @@ class BatchDrafter:
         live = [row for row, tokens in enumerate(sampled) if len(tokens)]
         known, fresh = self._recognise(live, lengths, rows)
         context = int(lengths[live].sum()) if live else 0
-        reading = len(live) < len(sampled)  # a prompt that the next step goes on reading
-        if self._ended is not None and live:
-            if not fresh and not reading:
-                drafted = sum(request.drafted for request in known.values())
-                self._costs.observe(len(live), drafted, context, began - self._ended)
-            elif any(request.length for request in known.values()):  # else the engine may have had nothing to do
-                self._reading_s += 0.2 * (began - self._ended - self._reading_s)
+        if self._ended is not None and live and not fresh and len(live) == len(sampled):
+            drafted = sum(request.drafted for request in known.values())
+            self._costs.observe(len(live), drafted, context, began - self._ended)
         for request in known.values():
             request.drafted = 0
         chains: list[list[int]] = [[] for _ in sampled]
         if self._pause:
             self._pause -= 1
         elif live:
-            self._draft(known, lengths, rows, context, self._reading_s if reading else 0.0)
+            self._draft(known, lengths, rows, context)
             for row, request in known.items():
                 chains[row] = request.chain[: request.drafted]
             self._draft_s += 0.2 * (self._clock() - began - self._draft_s)
@@ -131,29 +128,26 @@ class BatchDrafter:
         self._requests = list(known.values())
         return known, fresh
 
-    def _draft(self, known: dict[int, _Request], lengths: Lengths, rows: Ints, context: int, reading_s: float) -> None:
+    def _draft(self, known: dict[int, _Request], lengths: Lengths, rows: Ints, context: int) -> None:
         _, one, two = self._costs.up_to(len(known), 2, context)
-        floor = max(0.01, 0.5 * len(known) * (two - one) / max(one, reading_s))
+        floor = max(0.01, 0.5 * len(known) * (two - one) / one)
         for row, request in known.items():
             length = int(lengths[row])
             request.chances.observe(rows[row, request.length : length].tolist())
             request.read(rows[row], length)
             request.draft(max(0, min(self._most, self._longest - length - 1)), floor)
-        self._share_out(list(known.values()), context, reading_s)
+        self._share_out(list(known.values()), context)
 
-    def _share_out(self, requests: Sequence[_Request], context: int, reading_s: float) -> None:
-        """Give each request the part of its chain that pays, and pause where no chain does.
-
-        A step that reads prompts too, `reading_s` seconds of it, is long whatever is drafted.
-        """
+    def _share_out(self, requests: Sequence[_Request], context: int) -> None:
+        """Give each request the part of its chain that pays, and pause where no chain does."""
         offers = sorted(((-chance, at) for at, one in enumerate(requests) for chance in one.survival))
         expected = len(requests) + np.concatenate([[0.0], np.cumsum([-chance for chance, _ in offers])])
         seconds = self._costs.up_to(len(requests), len(offers), context)
-        seconds += max(0.0, reading_s - seconds[0])
+        seconds += MARGIN * (seconds - seconds[0])
         own = self._draft_s if self._costs.known else 0.0
         rates = expected / (seconds + own)
         best = int(np.argmax(rates))
-        if self._costs.wants_plain and not reading_s:
+        if self._costs.wants_plain:
             best = 0
         elif rates[best] < START_GAIN * rates[0]:
             best = 0

@@ -286,23 +286,6 @@ def test_steps_that_read_prompts_teach_nothing_of_what_drafts_cost() -> None:
     assert costs.known
 
 
-def test_a_step_that_reads_a_prompt_too_is_long_anyway_and_drafts_more() -> None:
-    def drafted_beside(prompts: int) -> int:
-        clock, costs = Clock(), StepCosts()
-        for number in range(40):
-            costs.observe(1, number % 9, 60, 0.03 + 0.03 * (number % 9))
-        of = BatchDrafter(8, WIDTH, costs, clock)
-        text = [*PASSAGE, 1]
-        for token in PASSAGE[:3]:
-            text.append(token)
-            clock.now += 1.0 if prompts else 0.03
-            lengths, rows = rows_of([text, [9] * 50])
-            chains = of.propose([[token], []][: 1 + prompts], lengths, rows)
-        return len(chains[0])
-
-    assert drafted_beside(0) == 0 < drafted_beside(1)
-
-
 def test_no_drafts_are_looked_for_for_a_while_only_after_many_steps_in_which_none_paid() -> None:
     clock = Clock()
     of = BatchDrafter(8, WIDTH, cheap_steps(), clock)
