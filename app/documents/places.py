@@ -12,7 +12,7 @@ from typing import Any
 
 from indexes.errors import SettingError
 from indexes.passage_store import PassageStore
-from indexes.passages import Document, Heading, Passage, headings_at
+from indexes.passages import Document, Heading, headings_at
 
 MAX_CHARS = 4000
 MAX_HEADING_CHARS = 80
@@ -52,11 +52,6 @@ class Place:
 def citation(title: str, page: int | None, headings: tuple[str, ...]) -> str:
     """For people: "notes.html › Setup › Windows", "report.pdf, page 3"."""
     return " › ".join((title if page is None else f"{title}, page {page}", *headings))
-
-
-def passage_heading(store: PassageStore, passage: Passage) -> tuple[str, ...]:
-    """The headings under which a passage begins, outermost first."""
-    return _titles(headings_at(store.headings(passage.source), passage.start))
 
 
 def find_place(store: PassageStore, source: str, start: int, end: int, max_chars: int = MAX_CHARS) -> Place:

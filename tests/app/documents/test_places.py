@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.answering.spans import Tracer
-from app.documents.places import Place, citation, find_place, passage_heading, place_in
+from app.documents.places import Place, citation, find_place, place_in
 from indexes.errors import SettingError
 from indexes.passage_store import PassageStore
 from indexes.passages import Document, Heading
@@ -147,12 +147,6 @@ def test_a_document_that_is_not_there_is_refused(store: PassageStore) -> None:
 
 
 # Citations
-
-
-def test_passages_know_the_headings_above_them(store: PassageStore) -> None:
-    found = {passage.text: passage_heading(store, passage) for passage in store.get(range(len(store)))}
-    assert found["Intro.\n\nSetup\n\nGet it."] == ()
-    assert found["Windows\n\nRun the installer."] == ("Setup", "Windows")
 
 
 @pytest.mark.parametrize(
